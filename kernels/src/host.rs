@@ -1,0 +1,1 @@
+//! Host references, one a kernel.

@@ -1,0 +1,167 @@
+//! What a journal says, entry by entry. Readers of finished, running and broken sessions all get these.
+//!
+//! Owns: the vocabulary between capture (source, telemetry) and analysis (allocation, ledger, timeline, findings).
+//! Refuses: bytes on disk (`format`) and any interpretation of the records.
+
+use memscope_wire::Record;
+use serde::{Deserialize, Serialize};
+
+/// Index of a process within its session, in the order in which the logs were found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct ProcessIndex(pub u32);
+
+/// Nanoseconds since the session began (CLOCK_MONOTONIC minus the session's start).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct Nanoseconds(pub u64);
+
+/// A number of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct Bytes(pub u64);
+
+/// One entry.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Entry {
+    /// First entry: what the session is.
+    Session(SessionInfo),
+    /// A process's log was found.
+    Process(ProcessInfo),
+    /// How a process's ticks become time; may come again with better knowledge. Applies to all records of the process.
+    Clock(ProcessIndex, Calibration),
+    /// Records `first_slot ..` of a process, in slot order, without gaps between entries of one process. A slot that was
+    /// claimed and never committed is a record of kind 0.
+    Records {
+        /// Whose.
+        process: ProcessIndex,
+        /// Slot of the first record.
+        first_slot: u64,
+        /// The records.
+        records: Vec<Record>,
+    },
+    /// What NVML said at one moment.
+    Telemetry(TelemetrySample),
+    /// Counters of a process's log, cumulative; may come again.
+    Counters(ProcessIndex, Counters),
+    /// The session ended in an orderly way.
+    End(SessionEnd),
+}
+
+/// What the session is.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SessionInfo {
+    /// memscope's version.
+    pub version: String,
+    /// Command line of the program, as given.
+    pub command: Vec<String>,
+    /// The simulated device (catalogue key or bytes, `*count`) when the session runs on one.
+    pub simulated: Option<String>,
+    /// False when kernels and copies are skipped (`--no-compute`).
+    pub compute: bool,
+    /// CLOCK_MONOTONIC nanoseconds at the start: time 0 of the session.
+    pub start_monotonic_ns: u64,
+    /// CLOCK_REALTIME nanoseconds at the start.
+    pub start_realtime_ns: u64,
+    /// Boot id, 16 bytes.
+    pub boot_id: [u8; 16],
+    /// Process id of memscope.
+    pub recorder_pid: u32,
+}
+
+/// A profiled process, from its log's header.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProcessInfo {
+    /// Its index from now on.
+    pub process: ProcessIndex,
+    /// Process id.
+    pub pid: u32,
+    /// Parent's process id.
+    pub parent_pid: u32,
+    /// Start time in clock ticks since boot.
+    pub start_time: u64,
+    /// Which program of this process (exec replaces it).
+    pub exec_count: u32,
+    /// Rank in a distributed job, if its launcher named one.
+    pub rank: Option<u32>,
+    /// Path of the executable.
+    pub executable: String,
+    /// Its argument vector (may be cut).
+    pub command: Vec<String>,
+}
+
+/// Ticks to time: nanoseconds(t) = first_ns + (t − first_ticks) · (last_ns − first_ns) / (last_ticks − first_ticks),
+/// in CLOCK_MONOTONIC nanoseconds. With equal ticks the scale is 1 (the clock is CLOCK_MONOTONIC itself).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Ticks of the first reading.
+    pub first_ticks: u64,
+    /// CLOCK_MONOTONIC nanoseconds of the first reading.
+    pub first_ns: u64,
+    /// Ticks of the last reading.
+    pub last_ticks: u64,
+    /// CLOCK_MONOTONIC nanoseconds of the last reading.
+    pub last_ns: u64,
+}
+
+/// Counters of a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Events that could not be written.
+    pub dropped: u64,
+    /// Slots claimed and never committed, skipped by the reader.
+    pub uncommitted: u64,
+    /// Faults of the interposer.
+    pub faults: u64,
+    /// True once the process is gone.
+    pub ended: bool,
+}
+
+/// One poll of NVML. An absent value is one that the driver did not give.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct TelemetrySample {
+    /// When.
+    pub time: Nanoseconds,
+    /// One a device, in NVML's order.
+    pub devices: Vec<DeviceSample>,
+}
+
+/// NVML's answer for one device.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct DeviceSample {
+    /// UUID as NVML spells it without the `GPU-` prefix, e.g. `53494d55-4c41-5445-442d-4750552d3030`.
+    pub uuid: String,
+    /// Product name.
+    pub name: Option<String>,
+    /// Total memory, bytes.
+    pub total: Option<u64>,
+    /// Used memory as in nvmlDeviceGetMemoryInfo_v2 (without the firmware's reservation), bytes.
+    pub used: Option<u64>,
+    /// Reserved by firmware and driver (_v2), bytes.
+    pub reserved: Option<u64>,
+    /// Percent of time with a kernel running.
+    pub utilization: Option<u32>,
+    /// Degrees Celsius.
+    pub temperature: Option<u32>,
+    /// Milliwatts.
+    pub power: Option<u32>,
+    /// Graphics clock, MHz.
+    pub clock: Option<u32>,
+    /// Processes on the device; `None` when the list is not available.
+    pub processes: Option<Vec<ProcessSample>>,
+}
+
+/// NVML's answer for one process on one device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProcessSample {
+    /// Process id in the host's namespace.
+    pub pid: u32,
+    /// Bytes in use; `None` when the driver does not tell.
+    pub used: Option<u64>,
+}
+
+/// How the session ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SessionEnd {
+    /// When.
+    pub time: Nanoseconds,
+    /// Status as memscope returned it (128+N for a signal); `None` if the program could not be waited for.
+    pub exit_status: Option<i32>,
+}

@@ -1,0 +1,3 @@
+//! The journal: the truth of a session on disk.
+
+pub mod entry;

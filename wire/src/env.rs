@@ -1,0 +1,31 @@
+//! Every environment variable that memscope sets or reads, in one place.
+
+/// Folder in which a profiled process creates its log. Set by `memscope run`; without it the interposer records nothing.
+pub const LOG_DIR: &str = "MEMSCOPE_LOG_DIR";
+
+/// The session folder, for tools started inside a session. Set by `memscope run`.
+pub const SESSION: &str = "MEMSCOPE_SESSION";
+
+/// `1` when memscope runs the program on a simulated device, whose numbers are not to be trusted as a trained model.
+pub const SIMULATED: &str = "MEMSCOPE_SIMULATED";
+
+/// The simulated devices: `SPEC` or `SPEC*COUNT`, where SPEC is a catalogue name or a number of bytes (see [`crate::device`]).
+pub const SIMULATOR_DEVICES: &str = "MEMSCOPE_SIMULATOR_DEVICES";
+
+/// Path of the file that holds the simulator's state, shared by all processes of a session. Created on first use.
+pub const SIMULATOR_STATE: &str = "MEMSCOPE_SIMULATOR_STATE";
+
+/// `0` makes the simulator skip kernels, copies and fills: a memory-only run.
+pub const SIMULATOR_COMPUTE: &str = "MEMSCOPE_SIMULATOR_COMPUTE";
+
+/// Bytes that a simulated context takes on its device, seen by the simulated NVML and not by the program's calls.
+pub const SIMULATOR_CONTEXT_BYTES: &str = "MEMSCOPE_SIMULATOR_CONTEXT_BYTES";
+
+/// Bytes that a simulated foreign process holds on every simulated device.
+pub const SIMULATOR_FOREIGN_BYTES: &str = "MEMSCOPE_SIMULATOR_FOREIGN_BYTES";
+
+/// Bytes that the simulated firmware reserves on every simulated device.
+pub const SIMULATOR_RESERVED_BYTES: &str = "MEMSCOPE_SIMULATOR_RESERVED_BYTES";
+
+/// Any value: the simulator prints each call of its functions on stderr.
+pub const SIMULATOR_TRACE: &str = "MEMSCOPE_SIMULATOR_TRACE";

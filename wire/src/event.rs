@@ -1,0 +1,385 @@
+//! What a record says: kinds, their words, and the typed [`Event`] that both sides use.
+//!
+//! One variant is one kind. [`Event::encode`] and [`Event::decode`] are inverses; a record of an unknown kind decodes to
+//! `None` and is kept by readers as it is.
+
+use crate::log::Record;
+use crate::text::{PART_BYTES, TextId};
+
+/// What bytes are for. The number is the one in records, in the C API and in profiles.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum Category {
+    /// Not known; shown as such, never spread over the others.
+    #[default]
+    Unknown = 0,
+    /// Parameters (and buffers) of the model.
+    Weights = 1,
+    /// Gradients of parameters.
+    Gradients = 2,
+    /// Kept from forward for backward.
+    Activations = 3,
+    /// State of the optimizer.
+    Optimizer = 4,
+    /// Batches: data, labels, masks.
+    Inputs = 5,
+    /// Temporaries, in forward too.
+    Workspace = 6,
+}
+
+impl Category {
+    /// All categories in the order of their numbers.
+    pub const ALL: [Category; 7] = [
+        Category::Unknown,
+        Category::Weights,
+        Category::Gradients,
+        Category::Activations,
+        Category::Optimizer,
+        Category::Inputs,
+        Category::Workspace,
+    ];
+
+    /// The category with this number; an unassigned number is [`Category::Unknown`].
+    pub const fn from_number(number: u8) -> Category {
+        if (number as usize) < Category::ALL.len() { Category::ALL[number as usize] } else { Category::Unknown }
+    }
+
+    /// Name in reports, in lower case.
+    pub const fn name(self) -> &'static str {
+        ["unknown", "weights", "gradients", "activations", "optimizer", "inputs", "workspace"][self as usize]
+    }
+}
+
+/// How a category is known.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Origin {
+    /// Not known at all: goes with [`Category::Unknown`].
+    #[default]
+    None = 0,
+    /// The program said so through the C API.
+    Tagged = 1,
+    /// A framework hook saw it.
+    Hooked = 2,
+    /// Concluded from circumstances.
+    Inferred = 3,
+}
+
+impl Origin {
+    /// The origin with this number; an unassigned one is [`Origin::None`].
+    pub const fn from_number(number: u8) -> Origin {
+        match number {
+            1 => Origin::Tagged,
+            2 => Origin::Hooked,
+            3 => Origin::Inferred,
+            _ => Origin::None,
+        }
+    }
+
+    /// Name in reports.
+    pub const fn name(self) -> &'static str {
+        ["none", "tagged", "hooked", "inferred"][self as usize]
+    }
+}
+
+/// Where an allocation of the driver lives.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum MemoryKind {
+    /// Device memory (cuMemAlloc, cuMemAllocPitch).
+    #[default]
+    Device = 0,
+    /// Device memory from a stream-ordered pool (cuMemAllocAsync, cuMemAllocFromPoolAsync).
+    Pool = 1,
+    /// Managed memory: may live on the host, may exceed the device.
+    Managed = 2,
+    /// Pinned host memory.
+    Host = 3,
+}
+
+impl MemoryKind {
+    /// The kind with this number; an unassigned one is [`MemoryKind::Device`].
+    pub const fn from_number(number: u8) -> MemoryKind {
+        match number {
+            1 => MemoryKind::Pool,
+            2 => MemoryKind::Managed,
+            3 => MemoryKind::Host,
+            _ => MemoryKind::Device,
+        }
+    }
+
+    /// Name in reports.
+    pub const fn name(self) -> &'static str {
+        ["device", "pool", "managed", "host"][self as usize]
+    }
+}
+
+/// Numbers of the kinds. 0 is never a kind: it marks a slot that is not committed.
+pub mod kind {
+    /// [`super::Event::Text`].
+    pub const TEXT: u16 = 1;
+    /// [`super::Event::Function`].
+    pub const FUNCTION: u16 = 2;
+    /// [`super::Event::Device`].
+    pub const DEVICE: u16 = 3;
+    /// [`super::Event::Thread`].
+    pub const THREAD: u16 = 4;
+    /// [`super::Event::Alloc`].
+    pub const ALLOC: u16 = 16;
+    /// [`super::Event::Free`].
+    pub const FREE: u16 = 17;
+    /// [`super::Event::FreeRefused`].
+    pub const FREE_REFUSED: u16 = 18;
+    /// [`super::Event::AllocFailed`].
+    pub const ALLOC_FAILED: u16 = 19;
+    /// [`super::Event::BlockAlloc`].
+    pub const BLOCK_ALLOC: u16 = 32;
+    /// [`super::Event::BlockFree`].
+    pub const BLOCK_FREE: u16 = 33;
+    /// [`super::Event::Tag`].
+    pub const TAG: u16 = 48;
+    /// [`super::Event::ScopePush`].
+    pub const SCOPE_PUSH: u16 = 49;
+    /// [`super::Event::ScopePop`].
+    pub const SCOPE_POP: u16 = 50;
+    /// [`super::Event::Phase`].
+    pub const PHASE: u16 = 51;
+    /// [`super::Event::Step`].
+    pub const STEP: u16 = 52;
+}
+
+/// Device ordinal of memory that belongs to no device (pinned host memory), and of one that could not be told.
+pub const NO_DEVICE: u32 = u32::MAX;
+
+/// One event. Addresses are those of the profiled process; bytes are bytes; `device` is the CUDA ordinal in that process.
+#[expect(missing_docs, reason = "fields are explained by the sentence on their variant")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A part of a name: bytes `part * 32 ..` of the text of `total_bytes` bytes whose hash is `id`. A text is complete when
+    /// all its parts were seen; parts may be repeated.
+    Text { id: TextId, total_bytes: u32, part: u32, bytes: [u8; PART_BYTES] },
+    /// The function whose row number is `row` in later records: its name, padded with NUL.
+    Function { row: u16, name: [u8; 40] },
+    /// A device ordinal of this process is the device with this UUID.
+    Device { ordinal: u32, total_bytes: u64, uuid: [u8; 16] },
+    /// The first event of a thread: it has no open scope.
+    Thread,
+    /// The driver gave memory. Recorded after the call. `bytes` is what was given, `requested` what was asked for (they
+    /// differ for pitched memory).
+    Alloc { address: u64, bytes: u64, requested: u64, stream: u64, device: u32, row: u16, memory: MemoryKind },
+    /// The program gives memory back. Recorded before the call, since another thread may own the address after it.
+    Free { address: u64, stream: u64, row: u16 },
+    /// The driver refused the free recorded at `slot` with `result`: that memory is still there.
+    FreeRefused { address: u64, slot: u64, result: i32, row: u16 },
+    /// The driver refused an allocation. `free` and `total` are cuMemGetInfo's answer right after, 0/0 when it failed too.
+    AllocFailed { requested: u64, free: u64, total: u64, device: u32, result: i32, row: u16, memory: MemoryKind },
+    /// A block inside an allocation: `requested` as asked for, `bytes` as taken from the container (at least `requested`).
+    BlockAlloc { address: u64, bytes: u64, requested: u64, stream: u64, origin: Origin },
+    /// The block at `address` is free again; its memory stays with the container.
+    BlockFree { address: u64, origin: Origin },
+    /// The block (or allocation) live at `address` is of this category and has this name. The last tag wins, for its whole
+    /// life.
+    Tag { address: u64, name: TextId, category: Category, origin: Origin },
+    /// The thread enters a scope.
+    ScopePush { name: TextId },
+    /// The thread leaves its innermost scope.
+    ScopePop,
+    /// The process is in this phase from now on.
+    Phase { name: TextId },
+    /// Step `number` begins now, in the whole process.
+    Step { number: u64 },
+}
+
+const fn pack(low: u32, row: u16, small: u8) -> u64 {
+    low as u64 | (row as u64) << 32 | (small as u64) << 48
+}
+
+fn eight(bytes: &[u8], at: usize) -> u64 {
+    let mut out = [0; 8];
+    out.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(out)
+}
+
+impl Event {
+    /// Kind and words of the event.
+    #[inline(always)]
+    pub fn encode(&self) -> (u16, [u64; 6]) {
+        match *self {
+            Event::Text { id, total_bytes, part, bytes } => (
+                kind::TEXT,
+                [
+                    id.0,
+                    total_bytes as u64 | (part as u64) << 32,
+                    eight(&bytes, 0),
+                    eight(&bytes, 8),
+                    eight(&bytes, 16),
+                    eight(&bytes, 24),
+                ],
+            ),
+            Event::Function { row, name } => (
+                kind::FUNCTION,
+                [row as u64, eight(&name, 0), eight(&name, 8), eight(&name, 16), eight(&name, 24), eight(&name, 32)],
+            ),
+            Event::Device { ordinal, total_bytes, uuid } => {
+                (kind::DEVICE, [ordinal as u64, total_bytes, eight(&uuid, 0), eight(&uuid, 8), 0, 0])
+            }
+            Event::Thread => (kind::THREAD, [0; 6]),
+            Event::Alloc { address, bytes, requested, stream, device, row, memory } => {
+                (kind::ALLOC, [address, bytes, requested, stream, pack(device, row, memory as u8), 0])
+            }
+            Event::Free { address, stream, row } => (kind::FREE, [address, 0, 0, stream, pack(0, row, 0), 0]),
+            Event::FreeRefused { address, slot, result, row } => {
+                (kind::FREE_REFUSED, [address, slot, result as u32 as u64, 0, pack(0, row, 0), 0])
+            }
+            Event::AllocFailed { requested, free, total, device, result, row, memory } => (
+                kind::ALLOC_FAILED,
+                [requested, free, total, result as u32 as u64, pack(device, row, memory as u8), 0],
+            ),
+            Event::BlockAlloc { address, bytes, requested, stream, origin } => {
+                (kind::BLOCK_ALLOC, [address, bytes, requested, stream, pack(0, 0, origin as u8), 0])
+            }
+            Event::BlockFree { address, origin } => {
+                (kind::BLOCK_FREE, [address, 0, 0, 0, pack(0, 0, origin as u8), 0])
+            }
+            Event::Tag { address, name, category, origin } => {
+                (kind::TAG, [address, name.0, category as u64, 0, pack(0, 0, origin as u8), 0])
+            }
+            Event::ScopePush { name } => (kind::SCOPE_PUSH, [0, name.0, 0, 0, 0, 0]),
+            Event::ScopePop => (kind::SCOPE_POP, [0; 6]),
+            Event::Phase { name } => (kind::PHASE, [0, name.0, 0, 0, 0, 0]),
+            Event::Step { number } => (kind::STEP, [number, 0, 0, 0, 0, 0]),
+        }
+    }
+
+    /// The event in a record; `None` for an uncommitted slot and for kinds of a later version.
+    pub fn decode(record: &Record) -> Option<Event> {
+        let w = record.words;
+        let device = w[4] as u32;
+        let row = (w[4] >> 32) as u16;
+        let small = (w[4] >> 48) as u8;
+        Some(match record.kind() {
+            kind::TEXT => {
+                let mut bytes = [0; PART_BYTES];
+                for (index, word) in w[2..6].iter().enumerate() {
+                    bytes[index * 8..index * 8 + 8].copy_from_slice(&word.to_le_bytes());
+                }
+                Event::Text { id: TextId(w[0]), total_bytes: w[1] as u32, part: (w[1] >> 32) as u32, bytes }
+            }
+            kind::FUNCTION => {
+                let mut name = [0; 40];
+                for (index, word) in w[1..6].iter().enumerate() {
+                    name[index * 8..index * 8 + 8].copy_from_slice(&word.to_le_bytes());
+                }
+                Event::Function { row: w[0] as u16, name }
+            }
+            kind::DEVICE => {
+                let mut uuid = [0; 16];
+                uuid[..8].copy_from_slice(&w[2].to_le_bytes());
+                uuid[8..].copy_from_slice(&w[3].to_le_bytes());
+                Event::Device { ordinal: w[0] as u32, total_bytes: w[1], uuid }
+            }
+            kind::THREAD => Event::Thread,
+            kind::ALLOC => Event::Alloc {
+                address: w[0],
+                bytes: w[1],
+                requested: w[2],
+                stream: w[3],
+                device,
+                row,
+                memory: MemoryKind::from_number(small),
+            },
+            kind::FREE => Event::Free { address: w[0], stream: w[3], row },
+            kind::FREE_REFUSED => Event::FreeRefused { address: w[0], slot: w[1], result: w[2] as u32 as i32, row },
+            kind::ALLOC_FAILED => Event::AllocFailed {
+                requested: w[0],
+                free: w[1],
+                total: w[2],
+                device,
+                result: w[3] as u32 as i32,
+                row,
+                memory: MemoryKind::from_number(small),
+            },
+            kind::BLOCK_ALLOC => Event::BlockAlloc {
+                address: w[0],
+                bytes: w[1],
+                requested: w[2],
+                stream: w[3],
+                origin: Origin::from_number(small),
+            },
+            kind::BLOCK_FREE => Event::BlockFree { address: w[0], origin: Origin::from_number(small) },
+            kind::TAG => Event::Tag {
+                address: w[0],
+                name: TextId(w[1]),
+                category: Category::from_number(w[2] as u8),
+                origin: Origin::from_number(small),
+            },
+            kind::SCOPE_PUSH => Event::ScopePush { name: TextId(w[1]) },
+            kind::SCOPE_POP => Event::ScopePop,
+            kind::PHASE => Event::Phase { name: TextId(w[1]) },
+            kind::STEP => Event::Step { number: w[0] },
+            _ => return None,
+        })
+    }
+
+    /// The event as a record with the given thread and clock reading.
+    pub fn record(&self, thread: u32, ticks: u64) -> Record {
+        let (kind, words) = self.encode();
+        Record { head: kind as u32, thread, ticks, words }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec;
+
+    #[test]
+    fn every_kind_decodes_to_what_was_encoded() {
+        let name = TextId::of(b"encoder.layers.3");
+        let all = vec![
+            Event::Text { id: name, total_bytes: 40, part: 1, bytes: *b"0123456789abcdef0123456789abcdef" },
+            Event::Function { row: 7, name: *b"cuMemAllocFromPoolAsync_ptsz\0\0\0\0\0\0\0\0\0\0\0\0" },
+            Event::Device { ordinal: 3, total_bytes: 80 << 30, uuid: crate::device::uuid(3) },
+            Event::Thread,
+            Event::Alloc {
+                address: u64::MAX,
+                bytes: 1 << 40,
+                requested: 5,
+                stream: 9,
+                device: NO_DEVICE,
+                row: 65_535,
+                memory: MemoryKind::Host,
+            },
+            Event::Free { address: 1, stream: 2, row: 3 },
+            Event::FreeRefused { address: 1, slot: 1 << 50, result: -1, row: 2 },
+            Event::AllocFailed {
+                requested: 1,
+                free: 2,
+                total: 3,
+                device: 4,
+                result: 2,
+                row: 5,
+                memory: MemoryKind::Managed,
+            },
+            Event::BlockAlloc { address: 1, bytes: 512, requested: 3, stream: 4, origin: Origin::Hooked },
+            Event::BlockFree { address: 1, origin: Origin::Tagged },
+            Event::Tag { address: 1, name, category: Category::Workspace, origin: Origin::Inferred },
+            Event::ScopePush { name },
+            Event::ScopePop,
+            Event::Phase { name },
+            Event::Step { number: u64::MAX },
+        ];
+        for event in all {
+            let record = event.record(11, 12);
+            assert_eq!(Event::decode(&record), Some(event));
+            assert_eq!(Record::from_bytes(&record.to_bytes()), record);
+        }
+    }
+
+    #[test]
+    fn a_kind_of_a_later_version_is_not_guessed() {
+        assert_eq!(Event::decode(&Record { head: 999, ..Record::default() }), None);
+        assert_eq!(Event::decode(&Record::default()), None);
+    }
+}

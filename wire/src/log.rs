@@ -1,0 +1,156 @@
+//! The shared log: one file a process, a header page and then slots of 64 bytes that are only ever appended.
+//!
+//! Protocol. A writer claims a slot with one atomic add on [`LogHeader::head`]; this is the total order of the process.
+//! It makes sure that the file's space up to that slot is allocated (`fallocate` by chunks, then [`LogHeader::allocated`]),
+//! writes the words, and commits by storing [`Slot::head`] with release ordering. A slot whose head is 0 is not committed.
+//! A claim beyond what could be allocated is counted in [`LogHeader::dropped`] and never committed.
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// First eight bytes of a log that is ready to be read; stored last when a log is created.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"MSCPLOG1");
+/// Version of header and records. A reader refuses another.
+pub const VERSION: u32 = 1;
+/// Size of the header in the file, in bytes; slot 0 begins here.
+pub const HEADER_BYTES: usize = 4096;
+/// Size of a slot, in bytes.
+pub const SLOT_BYTES: usize = 64;
+/// Slots allocated at a time (1 MiB).
+pub const CHUNK_SLOTS: u64 = 16_384;
+/// Most slots of one log (64 GiB of file): claims beyond it are dropped and counted.
+pub const MAX_SLOTS: u64 = 1 << 30;
+/// Suffix of a log's file name, which is `<pid>-<start time>-<exec count>.log`.
+pub const FILE_SUFFIX: &str = ".log";
+
+/// [`LogHeader::clock`]: ticks are nanoseconds of CLOCK_MONOTONIC.
+pub const CLOCK_MONOTONIC: u32 = 0;
+/// [`LogHeader::clock`]: ticks are the processor's time-stamp counter.
+pub const CLOCK_TSC: u32 = 1;
+
+/// The header page. All numbers are little-endian. Written once at creation, except the atomics.
+#[repr(C, align(4096))]
+pub struct LogHeader {
+    /// [`MAGIC`], stored last (release) when the log is created.
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: u32,
+    /// [`CLOCK_MONOTONIC`] or [`CLOCK_TSC`].
+    pub clock: u32,
+    /// Process id in the writer's PID namespace.
+    pub pid: u32,
+    /// Parent's process id at creation.
+    pub parent_pid: u32,
+    /// Start time of the process, in clock ticks since boot (field 22 of /proc/PID/stat).
+    pub start_time: u64,
+    /// How many logs this (pid, start time) made before: exec replaces a program and begins a new log.
+    pub exec_count: u32,
+    /// Rank of a distributed job from its launcher's environment; -1 when there is none.
+    pub rank: i32,
+    /// First calibration: ticks and nanoseconds of CLOCK_MONOTONIC read together at creation.
+    pub first_ticks: u64,
+    /// See [`LogHeader::first_ticks`].
+    pub first_nanoseconds: u64,
+    /// CLOCK_REALTIME at creation, nanoseconds since 1970.
+    pub realtime_nanoseconds: u64,
+    /// Boot id (/proc/sys/kernel/random/boot_id, its 16 bytes): monotonic times compare only within one boot.
+    pub boot_id: [u8; 16],
+    /// Bytes used in [`LogHeader::executable`].
+    pub executable_bytes: u32,
+    /// Bytes used in [`LogHeader::command`].
+    pub command_bytes: u32,
+    reserved: [u8; 40],
+
+    /// Next slot to be claimed.
+    pub head: PaddedU64,
+    /// Slots for which the file's space is allocated.
+    pub allocated: PaddedU64,
+    /// Events that could not be written.
+    pub dropped: PaddedU64,
+    /// Faults of the interposer itself (a hook that could not find the real function, …).
+    pub faults: PaddedU64,
+    /// Second calibration, refreshed while the process runs: `last_nanoseconds` is stored with release after
+    /// `last_ticks`; 0 until the first refresh. Any process may refresh it.
+    pub last_ticks: PaddedU64,
+    /// See [`LogHeader::last_ticks`].
+    pub last_nanoseconds: PaddedU64,
+    /// CLOCK_MONOTONIC nanoseconds at which the process closed its log in an orderly exit; 0 otherwise.
+    pub closed_nanoseconds: PaddedU64,
+
+    /// Path of the executable, not terminated.
+    pub executable: [u8; 1024],
+    /// The argument vector as in /proc/self/cmdline: arguments separated by NUL, cut.
+    pub command: [u8; 2048],
+    tail: [u8; 448],
+}
+
+/// An atomic counter alone on its cache line.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct PaddedU64(pub AtomicU64);
+
+/// A slot of the log as the writer sees it.
+#[repr(C, align(64))]
+pub struct Slot {
+    /// Kind in the low 16 bits, flags in the high 16; 0 while not committed.
+    pub head: AtomicU32,
+    /// Thread id (gettid).
+    pub thread: u32,
+    /// Clock reading, in ticks of the header's clock.
+    pub ticks: u64,
+    /// Meaning by kind: [`crate::event`].
+    pub words: [u64; 6],
+}
+
+/// A slot's content as a plain value.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Record {
+    /// Kind in the low 16 bits, flags in the high 16; 0 when the slot was never committed.
+    pub head: u32,
+    /// Thread id.
+    pub thread: u32,
+    /// Clock reading, in ticks.
+    pub ticks: u64,
+    /// Meaning by kind.
+    pub words: [u64; 6],
+}
+
+impl Record {
+    /// The record's kind, one of the constants in [`crate::event::kind`]; 0 when not committed.
+    pub const fn kind(&self) -> u16 {
+        self.head as u16
+    }
+
+    /// The 64 bytes of the slot, little-endian.
+    pub fn to_bytes(&self) -> [u8; SLOT_BYTES] {
+        let mut bytes = [0; SLOT_BYTES];
+        bytes[0..4].copy_from_slice(&self.head.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.thread.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.ticks.to_le_bytes());
+        for (index, word) in self.words.iter().enumerate() {
+            bytes[16 + index * 8..24 + index * 8].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The record in 64 bytes; the inverse of [`Record::to_bytes`].
+    pub fn from_bytes(bytes: &[u8; SLOT_BYTES]) -> Record {
+        let word = |at: usize| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(eight)
+        };
+        let first = word(0);
+        let mut words = [0; 6];
+        for (index, slot) in words.iter_mut().enumerate() {
+            *slot = word(16 + index * 8);
+        }
+        Record { head: first as u32, thread: (first >> 32) as u32, ticks: word(8), words }
+    }
+}
+
+const _: () = assert!(size_of::<LogHeader>() == HEADER_BYTES);
+const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
+const _: () = assert!(size_of::<Record>() == SLOT_BYTES);
+const _: () = assert!(core::mem::offset_of!(LogHeader, head) == 128);
+const _: () = assert!(core::mem::offset_of!(LogHeader, executable) == 576);

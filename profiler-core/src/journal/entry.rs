@@ -64,6 +64,8 @@ pub struct SessionInfo {
     pub boot_id: [u8; 16],
     /// Process id of memscope.
     pub recorder_pid: u32,
+    /// Why the interposer could not be loaded into the program, when the check before the launch saw a reason: a sentence.
+    pub obstacle: Option<String>,
 }
 
 /// A profiled process, from its log's header.

@@ -3,4 +3,7 @@
 //! Owns: everything that both views show, so that they agree. Refuses: terminals, windows, and to touch the profiled
 //! process.
 
+pub mod error;
 pub mod journal;
+
+pub use error::{Error, Result};

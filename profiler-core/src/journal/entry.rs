@@ -117,11 +117,16 @@ pub struct Counters {
 }
 
 /// One poll of NVML. An absent value is one that the driver did not give.
+///
+/// Each device is polled by a thread of its own, so that a slow one holds up no other: a sample usually covers one device,
+/// and devices are told apart by their UUID, never by their position.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TelemetrySample {
-    /// When.
+    /// Just before the first question to the driver.
+    pub begin: Nanoseconds,
+    /// Just after the last answer. An event between `begin` and `time` may or may not be in the figures.
     pub time: Nanoseconds,
-    /// One a device, in NVML's order.
+    /// The devices that were asked.
     pub devices: Vec<DeviceSample>,
 }
 

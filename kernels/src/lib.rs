@@ -1,10 +1,20 @@
 //! The CUDA kernels of memscope's samples: source (.cu), checked-in PTX with its sha256, a parameter table, and one host
 //! reference each.
 //!
-//! Owns: what a kernel computes. Refuses: to launch anything (samples/ does) and to know who runs the host references
-//! (simulator/ does, on the simulated device).
+//! Owns: what a kernel computes, and the shape of a launch that it expects. Refuses: to launch anything (samples/ does) and
+//! to know who runs the host references (simulator/ does, on the simulated device).
+//!
+//! The host references, and the crates that they compute with, are behind the feature `host`, which is on by default: a
+//! program that only launches kernels turns it off.
+//!
+//! `kernels/compile` makes the PTX; `kernels/compile --check` proves that it is what the sources compile to.
 
+pub mod geometry;
+#[cfg(feature = "host")]
 pub mod host;
+mod table;
+
+pub use table::{IMAGES, KERNELS};
 
 /// A compiled file: one PTX text with one or more entries.
 pub struct Image {
@@ -46,11 +56,12 @@ pub struct Kernel {
     /// Parameters in order.
     pub parameters: &'static [Parameter],
     /// The same computation on the host, on the same memory.
+    #[cfg(feature = "host")]
     pub host: HostReference,
 }
 
-/// The launch configuration that a host reference sees.
-#[derive(Clone, Copy, Debug)]
+/// A launch configuration. A host reference sees it too: a kernel with one block a row learns the number of rows from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launch {
     /// Blocks in x, y, z.
     pub grid: [u32; 3],
@@ -63,7 +74,8 @@ pub struct Launch {
 /// A host reference: computes what the kernel computes.
 ///
 /// # Safety
-/// Every pointer argument must be valid on the host for what the kernel reads and writes.
+/// Every pointer argument must be valid on the host for what the kernel reads and writes, and the arguments must be those
+/// of [`Kernel::parameters`].
 pub type HostReference = unsafe fn(&Launch, &Arguments<'_>);
 
 /// The values of a launch's parameters, each in its own 8-byte cell (little-endian, low bytes used).
@@ -97,9 +109,6 @@ impl<'a> Arguments<'a> {
         f32::from_bits(self.cells[index] as u32)
     }
 }
-
-/// Every kernel.
-pub static KERNELS: &[Kernel] = &[];
 
 /// The kernel with this entry name in the image with this sha256.
 pub fn find(sha256: &[u8; 32], entry: &str) -> Option<&'static Kernel> {

@@ -1,1 +1,0 @@
-//! Host references, one a kernel.

@@ -1,0 +1,16 @@
+//! Host references, one a kernel: the same computation on the same memory, with all cores.
+//!
+//! Owns: what the simulated device computes. Refuses: speed that costs clarity, except in matrix products, which go to a
+//! GEMM crate. Every function has the kernel's name and its safety contract ([`crate::HostReference`]); shapes and formulas
+//! stand once, in the kernel's source (cu/). Work is cut by shape and never by the number of cores, so that a result does
+//! not depend on the machine's load.
+
+pub mod adamw;
+pub mod attention;
+pub mod elementwise;
+pub mod embedding;
+pub mod fill;
+pub mod layernorm;
+pub mod loss;
+pub mod matmul;
+mod memory;

@@ -1,0 +1,217 @@
+//! The table of images and kernels. A test holds it against the checked-in PTX.
+//!
+//! Owns: names, types and order of parameters, as the sources have them. Refuses: anything computed.
+
+use crate::{Image, Kernel, Parameter, ParameterType};
+
+/// The image `name`, from its PTX and the sha256 beside it.
+macro_rules! image {
+    ($name:literal) => {
+        Image {
+            name: $name,
+            ptx: include_str!(concat!("../ptx/", $name, ".ptx")),
+            sha256: digest(include_str!(concat!("../ptx/", $name, ".sha256"))),
+        }
+    };
+}
+
+/// `IMAGE: kernel(parameter: Type, …) in module;`: the host reference has the kernel's name, in that module of host/.
+macro_rules! kernels {
+    ($($image:ident: $name:ident($($parameter:ident: $kind:ident),* $(,)?) in $module:ident;)*) => {
+        /// Every kernel.
+        pub static KERNELS: &[Kernel] = &[$(Kernel {
+            name: stringify!($name),
+            image: &$image,
+            parameters: &[$(Parameter { name: stringify!($parameter), kind: ParameterType::$kind }),*],
+            #[cfg(feature = "host")]
+            host: crate::host::$module::$name,
+        }),*];
+    };
+}
+
+static FILL: Image = image!("fill");
+static ELEMENTWISE: Image = image!("elementwise");
+static EMBEDDING: Image = image!("embedding");
+static LAYERNORM: Image = image!("layernorm");
+static MATMUL: Image = image!("matmul");
+static ATTENTION: Image = image!("attention");
+static LOSS: Image = image!("loss");
+static ADAMW: Image = image!("adamw");
+
+/// Every image.
+pub static IMAGES: &[&Image] = &[&FILL, &ELEMENTWISE, &EMBEDDING, &LAYERNORM, &MATMUL, &ATTENTION, &LOSS, &ADAMW];
+
+kernels! {
+    FILL: fill(output: Pointer, elements: U64, value: F32) in fill;
+    FILL: init_normal(output: Pointer, elements: U64, deviation: F32, seed: U64) in fill;
+
+    ELEMENTWISE: add(output: Pointer, a: Pointer, b: Pointer, elements: U64) in elementwise;
+    ELEMENTWISE: gelu_forward(output: Pointer, input: Pointer, elements: U64) in elementwise;
+    ELEMENTWISE: gelu_backward(
+        grad_input: Pointer, grad_output: Pointer, input: Pointer, elements: U64,
+    ) in elementwise;
+
+    EMBEDDING: embedding_forward(
+        output: Pointer, tokens: Pointer, token_table: Pointer, position_table: Pointer, types: Pointer,
+        type_table: Pointer, rows: U32, sequence: U32, width: U32,
+    ) in embedding;
+    EMBEDDING: embedding_backward_table(
+        grad_table: Pointer, grad_output: Pointer, indices: Pointer, rows: U32, width: U32,
+    ) in embedding;
+    EMBEDDING: embedding_backward_position(
+        grad_table: Pointer, grad_output: Pointer, rows: U32, sequence: U32, positions: U32, width: U32,
+    ) in embedding;
+
+    LAYERNORM: layernorm_forward(
+        output: Pointer, mean: Pointer, rstd: Pointer, input: Pointer, weight: Pointer, bias: Pointer, width: U32,
+        epsilon: F32,
+    ) in layernorm;
+    LAYERNORM: layernorm_backward_input(
+        grad_input: Pointer, grad_output: Pointer, input: Pointer, weight: Pointer, mean: Pointer, rstd: Pointer,
+        width: U32,
+    ) in layernorm;
+    LAYERNORM: layernorm_backward_parameters(
+        grad_weight: Pointer, grad_bias: Pointer, grad_output: Pointer, input: Pointer, mean: Pointer, rstd: Pointer,
+        rows: U32, width: U32, accumulate: U32,
+    ) in layernorm;
+
+    MATMUL: matmul(
+        output: Pointer, a: Pointer, b: Pointer, bias: Pointer, m: U32, n: U32, k: U32, batches: U32,
+        a_row: U64, a_column: U64, a_batch: U64, b_row: U64, b_column: U64, b_batch: U64,
+        output_row: U64, output_batch: U64, alpha: F32, beta: F32,
+    ) in matmul;
+    MATMUL: bias_backward(
+        grad_bias: Pointer, grad_output: Pointer, rows: U32, width: U32, accumulate: U32,
+    ) in matmul;
+
+    ATTENTION: split_qkv(
+        q: Pointer, k: Pointer, v: Pointer, qkv: Pointer, batch: U32, sequence: U32, heads: U32, head_width: U32,
+    ) in attention;
+    ATTENTION: split_qkv_backward(
+        grad_qkv: Pointer, grad_q: Pointer, grad_k: Pointer, grad_v: Pointer, batch: U32, sequence: U32, heads: U32,
+        head_width: U32,
+    ) in attention;
+    ATTENTION: merge_heads(
+        output: Pointer, input: Pointer, batch: U32, sequence: U32, heads: U32, head_width: U32,
+    ) in attention;
+    ATTENTION: merge_heads_backward(
+        grad_input: Pointer, grad_output: Pointer, batch: U32, sequence: U32, heads: U32, head_width: U32,
+    ) in attention;
+    ATTENTION: softmax_forward(probabilities: Pointer, scores: Pointer, sequence: U32, causal: U32) in attention;
+    ATTENTION: softmax_backward(
+        grad_scores: Pointer, grad_probabilities: Pointer, probabilities: Pointer, sequence: U32,
+    ) in attention;
+
+    LOSS: log_softmax_forward(log_probabilities: Pointer, logits: Pointer, vocabulary: U32) in loss;
+    LOSS: log_softmax_backward(
+        grad_logits: Pointer, grad_log_probabilities: Pointer, log_probabilities: Pointer, vocabulary: U32,
+    ) in loss;
+    LOSS: nll_forward(
+        loss: Pointer, log_probabilities: Pointer, targets: Pointer, rows: U32, vocabulary: U32, scale: F32,
+    ) in loss;
+    LOSS: nll_backward(
+        grad_log_probabilities: Pointer, targets: Pointer, rows: U32, vocabulary: U32, scale: F32,
+    ) in loss;
+
+    ADAMW: adamw(
+        weight: Pointer, first_moment: Pointer, second_moment: Pointer, gradient: Pointer, elements: U64, rate: F32,
+        beta1: F32, beta2: F32, epsilon: F32, decay: F32, correction1: F32, correction2: F32,
+    ) in adamw;
+}
+
+/// The digest at the start of a line that sha256sum wrote.
+const fn digest(line: &str) -> [u8; 32] {
+    const fn digit(byte: u8) -> u8 {
+        match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => panic!("not a sha256 in lower-case hexadecimal"),
+        }
+    }
+    let text = line.as_bytes();
+    let mut bytes = [0; 32];
+    let mut index = 0;
+    while index < 32 {
+        bytes[index] = digit(text[2 * index]) << 4 | digit(text[2 * index + 1]);
+        index += 1;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest, Sha256};
+    use std::collections::BTreeMap;
+
+    /// The parameter types of every `.entry` in a PTX text, as PTX spells them.
+    fn entries(ptx: &str) -> BTreeMap<&str, Vec<&str>> {
+        ptx.split(".visible .entry ")
+            .skip(1)
+            .map(|entry| {
+                let (name, rest) = entry.split_once('(').expect("an entry has a parameter list");
+                let (list, _) = rest.split_once(')').expect("the list ends");
+                let types = list.split(',').map(|line| line.split_whitespace().nth(1).expect(".param .type name"));
+                (name, types.collect())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_checked_in_digest_is_that_of_the_text() {
+        for image in IMAGES {
+            assert_eq!(<[u8; 32]>::from(Sha256::digest(image.ptx)), image.sha256, "{}", image.name);
+        }
+    }
+
+    #[test]
+    fn the_table_has_exactly_the_entries_and_parameters_of_the_ptx() {
+        for image in IMAGES {
+            let table: BTreeMap<&str, Vec<&str>> = KERNELS
+                .iter()
+                .filter(|kernel| kernel.image.name == image.name)
+                .map(|kernel| {
+                    let spelled = kernel.parameters.iter().map(|parameter| match parameter.kind {
+                        ParameterType::Pointer | ParameterType::U64 => ".u64",
+                        ParameterType::U32 => ".u32",
+                        ParameterType::F32 => ".f32",
+                    });
+                    (kernel.name, spelled.collect())
+                })
+                .collect();
+            assert_eq!(table, entries(image.ptx), "{}", image.name);
+        }
+    }
+
+    /// PTX does not tell a pointer from a 64-bit number, and carries no names: those come from the source.
+    #[test]
+    fn names_and_pointers_are_those_of_the_source() {
+        for kernel in KERNELS {
+            let path = format!("{}/cu/{}.cu", env!("CARGO_MANIFEST_DIR"), kernel.image.name);
+            let source = std::fs::read_to_string(&path).expect("the source is beside the table");
+            let (_, rest) = source.split_once(&format!("{}(", kernel.name)).expect("the source has the kernel");
+            let (list, _) = rest.split_once(')').expect("the list ends");
+            let in_source: Vec<(&str, bool)> = list
+                .split(',')
+                .map(|declaration| {
+                    let name = declaration.split(|c: char| c.is_whitespace() || c == '*').next_back();
+                    (name.expect("a declaration ends in its name"), declaration.contains('*'))
+                })
+                .collect();
+            let in_table: Vec<(&str, bool)> = kernel
+                .parameters
+                .iter()
+                .map(|parameter| (parameter.name, parameter.kind == ParameterType::Pointer))
+                .collect();
+            assert_eq!(in_table, in_source, "{}", kernel.name);
+        }
+    }
+
+    #[test]
+    fn a_kernel_is_found_by_digest_and_name_only() {
+        let kernel = crate::find(&LOSS.sha256, "nll_forward").expect("a kernel of the table");
+        assert_eq!((kernel.name, kernel.image.name), ("nll_forward", "loss"));
+        assert!(crate::find(&FILL.sha256, "nll_forward").is_none());
+        assert!(crate::find(&[0; 32], "nll_forward").is_none());
+    }
+}

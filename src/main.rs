@@ -1,1 +1,46 @@
-fn main() {}
+//! memscope: shows where every byte of GPU memory goes while a model trains.
+//!
+//! This binary is the command line. How a run flows through it:
+//!
+//! 1. [`arguments`] says what can be asked for.
+//! 2. [`embedded`] writes the interposer and the simulator, which the binary carries, to the cache folder.
+//! 3. [`launch`] checks the program, starts it with the interposer in front, passes signals on and waits.
+//! 4. While it runs, memscope-core's recorder drains the logs into the session's journal; [`progress`] shows a line.
+//! 5. [`commands`] turns the session into a profile and prints the report. One file a verb.
+//!
+//! Owns: the command line and the process that is started. Refuses: analysis (profiler-core/), capture (interposer/).
+
+mod arguments;
+mod commands;
+mod driver;
+mod embedded;
+mod launch;
+mod output;
+mod progress;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+fn main() {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Run(run) => commands::run::run(run),
+        Command::Demo(demo) => commands::demo::demo(demo),
+        Command::Sample(sample) => commands::sample::sample(sample),
+        Command::Report(report) => commands::report::report(report),
+        Command::Export(export) => commands::export::export(export),
+        Command::Recover(recover) => commands::recover::recover(recover),
+        Command::Devices(devices) => commands::devices::devices(devices),
+        Command::Doctor => commands::doctor::doctor(),
+        Command::Completions { shell } => commands::pages::completions(shell),
+        Command::Man { directory } => commands::pages::man(directory),
+    };
+    match result {
+        Ok(status) => std::process::exit(status),
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            std::process::exit(output::status_of(&error));
+        }
+    }
+}

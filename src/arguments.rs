@@ -1,0 +1,288 @@
+//! What can be asked for on the command line.
+//!
+//! Owns: names, defaults and help of every flag. Refuses: to act on them (`commands/`).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use memscope_core::report::Instant;
+use memscope_wire::device::{self, Device};
+
+/// Shows where every byte of GPU memory goes while a model trains.
+#[derive(Parser, Debug)]
+#[command(name = "memscope", version, about, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Examples:
+  memscope demo                              train a small GPT under the profiler
+  memscope run -- ./train --epochs 1         profile a program, unchanged
+  memscope run --device h100-80gb -- ./train the same on a simulated device
+  memscope report memscope-train-4242.mscope --at step:3")]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Run(RunArguments),
+    Demo(DemoArguments),
+    Sample(SampleArguments),
+    Report(ReportArguments),
+    Export(ExportArguments),
+    Recover(RecoverArguments),
+    Devices(DevicesArguments),
+    /// Checks this machine: driver, NVML, GPUs, permissions, shared memory, glibc; says what to do about each.
+    Doctor,
+    /// Prints a completion script for a shell.
+    #[command(after_help = "Example:\n  memscope completions bash > ~/.local/share/bash-completion/completions/memscope")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page, or writes one a command into a folder.
+    #[command(after_help = "Examples:\n  memscope man | man -l -\n  memscope man ~/.local/share/man/man1")]
+    Man {
+        /// Folder for memscope.1, memscope-run.1, …; the main page goes to stdout without it.
+        #[arg(value_hint = ValueHint::DirPath)]
+        directory: Option<PathBuf>,
+    },
+}
+
+/// Where a run happens and what it leaves behind.
+#[derive(Args, Debug, Clone, Default)]
+pub struct RecordArguments {
+    /// Profile to write [default: memscope-PROGRAM-PID.mscope in the current folder, PID being memscope's].
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Also write the report as JSON.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// Run on a simulated device: a name of `memscope devices`, or a size such as 24GiB. Without it the program sees the
+    /// GPUs of this machine, or none.
+    #[arg(long, value_name = "NAME|SIZE", value_parser = parse_device)]
+    pub device: Option<Device>,
+
+    /// How many of the simulated device.
+    #[arg(long, value_name = "N", requires = "device", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=device::MAX_DEVICES as i64))]
+    pub devices: u32,
+
+    /// Skip kernels, copies and fills on the simulated device: a memory-only run, whose results mean nothing.
+    #[arg(long, requires = "device")]
+    pub no_compute: bool,
+
+    /// Time between two looks at NVML, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub interval: u64,
+
+    /// Say nothing but errors: no progress, no summary.
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Replace existing output files.
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// Runs a program, unchanged, and records every byte of GPU memory that it takes.
+#[derive(Args, Debug)]
+#[command(after_help = "Exit status: the program's; 128+N when signal N ended it; 127 when it was not found, 126 when it
+could not be started, 2 for wrong usage.
+
+Examples:
+  memscope run -- python train.py
+  memscope run -o before.mscope --json before.json -- ./train --batch 8
+  memscope run --device rtx3090-24gb --no-compute -- ./train")]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub record: RecordArguments,
+
+    /// The program and its arguments, after `--`.
+    #[arg(required = true, last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// Trains the bundled GPT sample under the profiler and shows the summary; on the GPU if there is one, else simulated.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  memscope demo\n  memscope demo --device 2GiB -o demo.mscope -- --steps 100")]
+pub struct DemoArguments {
+    #[command(flatten)]
+    pub record: RecordArguments,
+
+    /// Arguments for the sample, as of `memscope sample gpt`.
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<OsString>,
+}
+
+/// Runs a bundled sample trainer (not recorded by itself: put `memscope run --` in front).
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  memscope run -- memscope sample gpt --model tiny --steps 30
+  memscope run --device h100-80gb --no-compute -- memscope sample gpt --model gpt2-124m --batch 4 --seq 1024 --steps 2")]
+pub struct SampleArguments {
+    #[command(subcommand)]
+    pub sample: Sample,
+}
+
+/// The bundled trainers.
+#[derive(Subcommand, Debug)]
+pub enum Sample {
+    /// A GPT (or BERT) trained in fp32 with AdamW and a hand-written backward pass.
+    Gpt(memscope_samples::gpt::GptArguments),
+}
+
+/// Prints the report of a profile, or of a session that runs or was broken off.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  memscope report train.mscope
+  memscope report train.mscope --format json --at step:12
+  memscope report train.mscope.session")]
+pub struct ReportArguments {
+    /// A .mscope file or a session folder.
+    #[arg(value_name = "FILE|SESSION", value_hint = ValueHint::AnyPath)]
+    pub source: PathBuf,
+
+    /// Form of the report.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// The instant to look at: peak, end, step:N (the peak within step N), time:S (seconds since the start).
+    #[arg(long, value_name = "INSTANT", default_value = "peak")]
+    pub at: Instant,
+}
+
+/// Forms of a report.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs: docs/report.schema.json.
+    Json,
+}
+
+/// Writes a profile in an open form.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  memscope export train.mscope --parquet tables/\n  memscope export train.mscope --json > report.json")]
+pub struct ExportArguments {
+    /// A .mscope file.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub source: PathBuf,
+
+    /// Write the profile's Parquet tables into this folder.
+    #[arg(long, value_name = "DIR", required_unless_present = "json", value_hint = ValueHint::DirPath)]
+    pub parquet: Option<PathBuf>,
+
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Replace existing files.
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// Makes a profile of a session that was broken off (memscope or the machine stopped before it could).
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  memscope recover memscope-train-4242.mscope.session")]
+pub struct RecoverArguments {
+    /// The session folder.
+    #[arg(value_name = "SESSION", value_hint = ValueHint::DirPath)]
+    pub session: PathBuf,
+
+    /// Profile to write [default: the session's own].
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Replace an existing profile.
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// Lists the devices that can be simulated.
+#[derive(Args, Debug)]
+pub struct DevicesArguments {
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_device(value: &str) -> Result<Device, String> {
+    if let Some(device) = device::find(value) {
+        return Ok(*device);
+    }
+    let looks_like_a_size = value.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'));
+    if !looks_like_a_size {
+        return Err(format!("no simulated device has this name: `memscope devices` lists them, and a size such as 24GiB works too"));
+    }
+    let bytes = parse_size(value)?;
+    let (least, most) = device::CAPACITY_LIMITS;
+    device::of_capacity(bytes)
+        .ok_or_else(|| format!("a simulated device has between {} MiB and {} TiB", least >> 20, most >> 40))
+}
+
+/// Reads a size: an integer or decimal number with an optional unit (B, KB, MB, GB, TB by 1000; KiB, MiB, GiB, TiB or K, M,
+/// G, T by 1024), in any case.
+fn parse_size(value: &str) -> Result<u64, String> {
+    let explain = || format!("`{value}` is no size: write 24GiB, 16GB or a number of bytes");
+    let split = value.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(value.len());
+    let (number, unit) = value.split_at(split);
+    let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        _ => return Err(explain()),
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(scale).ok_or_else(|| format!("`{value}` is larger than any device"));
+    }
+    let fraction: f64 = number.parse().map_err(|_| explain())?;
+    let bytes = fraction * scale as f64;
+    if bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err(format!("`{value}` is larger than any device")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("24GiB", Ok(24 << 30)),
+            ("24g", Ok(24 << 30)),
+            ("16GB", Ok(16_000_000_000)),
+            ("1.5GiB", Ok(3 << 29)),
+            ("12345678", Ok(12_345_678)),
+            ("12 MiB", Ok(12 << 20)),
+        ] {
+            assert_eq!(parse_size(text), bytes, "{text}");
+        }
+        for text in ["", "GiB", "1..5G", "12parsecs", "99999999999999999999", "20000000TiB", "1e9"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn devices_by_name_and_by_size() {
+        assert_eq!(parse_device("h100-80gb").unwrap().key, "h100-80gb");
+        assert_eq!(parse_device("2GiB").unwrap().capacity, 2 << 30);
+        for text in ["h100", "0", "-5GiB", "1KiB", "1000TiB", "nothing"] {
+            assert!(parse_device(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! One file a verb. Each returns the status with which memscope ends.
+
+pub mod demo;
+pub mod devices;
+pub mod doctor;
+pub mod export;
+pub mod pages;
+pub mod recover;
+pub mod report;
+pub mod run;
+pub mod sample;

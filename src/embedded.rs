@@ -1,0 +1,113 @@
+//! The libraries that the binary carries, and the folder to which it writes them.
+//!
+//! Owns: `$XDG_CACHE_HOME/memscope/<hash>/` (else `~/.cache`, else the temporary folder). Each file is written under another
+//! name and renamed, so that two memscopes may start at once. Refuses: to load them into this process.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+static INTERPOSER: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_INTERPOSER"));
+static SIMULATOR: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_SIMULATOR"));
+
+/// The libraries on disk.
+pub struct Libraries {
+    /// The interposer, to be preloaded.
+    pub interposer: PathBuf,
+    /// Folder with the simulated libcuda.so.1, libcuda.so and libnvidia-ml.so.1.
+    pub simulator: PathBuf,
+}
+
+/// Names under which the simulator is found by programs: cudarc looks for libcuda.so first, runtimes for libcuda.so.1.
+const SIMULATOR_NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"];
+
+/// Writes the libraries to the cache folder, unless they are there already.
+pub fn install() -> Result<Libraries> {
+    let folder = cache_folder()?.join(format!("{:016x}", fingerprint()));
+    let simulator = folder.join("simulator");
+    make_folder(&simulator)?;
+    let interposer = folder.join("libmemscope_interposer.so");
+    install_file(&interposer, INTERPOSER)?;
+    for name in SIMULATOR_NAMES {
+        install_file(&simulator.join(name), SIMULATOR)?;
+    }
+    Ok(Libraries { interposer, simulator })
+}
+
+/// The interposer's bytes, for checks that need not write it.
+pub fn interposer() -> &'static [u8] {
+    INTERPOSER
+}
+
+/// Hash of all that is embedded: another build of memscope gets another folder.
+fn fingerprint() -> u64 {
+    // FNV-1a over 8-byte words; it tells builds apart, nothing more.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for library in [INTERPOSER, SIMULATOR] {
+        for chunk in library.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        hash = (hash ^ library.len() as u64).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash
+}
+
+/// The cache folder of memscope, created if need be. A folder that another user owns is refused: what is preloaded must be
+/// ours.
+pub fn cache_folder() -> Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut candidates = Vec::new();
+    candidates.extend(absolute("XDG_CACHE_HOME").map(|base| base.join("memscope")));
+    candidates.extend(absolute("HOME").map(|home| home.join(".cache/memscope")));
+    // SAFETY: getuid has no preconditions.
+    let user = unsafe { libc::getuid() };
+    candidates.push(std::env::temp_dir().join(format!("memscope-cache-{user}")));
+    let mut reasons = Vec::new();
+    for candidate in &candidates {
+        match make_folder(candidate).and_then(|()| check_owner(candidate, user)) {
+            Ok(()) => return Ok(candidate.clone()),
+            Err(error) => reasons.push(format!("{error:#}")),
+        }
+    }
+    bail!("no folder for the embedded libraries; set XDG_CACHE_HOME to a writable folder ({})", reasons.join("; "))
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))
+}
+
+fn check_owner(folder: &Path, user: u32) -> Result<()> {
+    let metadata = fs::metadata(folder).with_context(|| format!("cannot look at {}", folder.display()))?;
+    if metadata.uid() != user {
+        bail!("{} belongs to another user", folder.display());
+    }
+    let probe = folder.join(format!(".probe-{}", std::process::id()));
+    fs::write(&probe, b"").with_context(|| format!("cannot write into {}", folder.display()))?;
+    let _ = fs::remove_file(&probe);
+    Ok(())
+}
+
+fn install_file(path: &Path, content: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|present| present == content) {
+        return Ok(());
+    }
+    let name = path.file_name().unwrap_or(OsStr::new("library")).to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let write = || {
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&temporary)?;
+        file.write_all(content)?;
+        fs::rename(&temporary, path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}

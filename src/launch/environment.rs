@@ -1,0 +1,56 @@
+//! The environment variables that a run sets for the program.
+//!
+//! Owns: which, and how they join what the user has set. Refuses: to record any of them.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use memscope_wire::env as names;
+
+use crate::arguments::RecordArguments;
+use crate::embedded::Libraries;
+
+/// One variable to set.
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: OsString,
+}
+
+/// All variables of a run: the preload before what the user preloads, the session, and the simulator when it is asked for.
+pub fn variables(record: &RecordArguments, libraries: &Libraries, session: &Path, logs: &Path) -> Vec<Variable> {
+    let mut all = vec![
+        prepend("LD_PRELOAD", libraries.interposer.as_os_str()),
+        Variable { name: names::LOG_DIR, value: logs.into() },
+        Variable { name: names::SESSION, value: session.into() },
+    ];
+    if let Some(devices) = simulated(record) {
+        all.push(prepend("LD_LIBRARY_PATH", libraries.simulator.as_os_str()));
+        all.push(Variable { name: names::SIMULATED, value: "1".into() });
+        all.push(Variable { name: names::SIMULATOR_DEVICES, value: devices.into() });
+        all.push(Variable { name: names::SIMULATOR_STATE, value: logs.join("simulator.state").into() });
+        all.push(Variable { name: names::SIMULATOR_COMPUTE, value: if record.no_compute { "0" } else { "1" }.into() });
+    }
+    all
+}
+
+/// The simulated devices as the simulator reads them (`KEY*COUNT`), if the run asks for any.
+pub fn simulated(record: &RecordArguments) -> Option<String> {
+    let device = record.device?;
+    let spec = if memscope_wire::device::find(device.key).is_some() {
+        device.key.to_string()
+    } else {
+        device.capacity.to_string()
+    };
+    Some(format!("{spec}*{}", record.devices))
+}
+
+fn prepend(name: &'static str, first: &OsStr) -> Variable {
+    let mut value = first.to_owned();
+    if let Some(rest) = std::env::var_os(name).filter(|rest| !rest.is_empty()) {
+        value.push(":");
+        value.push(rest);
+    }
+    Variable { name, value }
+}

@@ -1,0 +1,50 @@
+//! Starts the program, passes signals on, waits for it.
+//!
+//! Owns: everything between memscope and the program's process: the check before the start ([`preflight`]), the environment
+//! ([`environment`]), the signals ([`signals`]), the wait. Refuses: to touch the program's terminal and descriptors, which it
+//! inherits as they are.
+
+pub mod environment;
+pub mod preflight;
+pub mod signals;
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+
+use crate::output::{CANNOT_START, Failure, NOT_FOUND};
+use environment::Variable;
+
+/// Starts `command` with `variables` added to the environment.
+///
+/// The program gets the signal mask and the SIGPIPE disposition that memscope was started with, not those that memscope
+/// works with.
+pub fn start(
+    command: &[OsString],
+    variables: &[Variable],
+    inherited: &signals::Inherited,
+) -> Result<Child, Failure> {
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| Failure::usage("no program given: put it after `--`"))?;
+    let mut child = Command::new(program);
+    child.args(arguments);
+    for variable in variables {
+        child.env(variable.name, &variable.value);
+    }
+    let inherited = *inherited;
+    // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions.
+    unsafe { child.pre_exec(move || inherited.restore()) };
+    child.spawn().map_err(|error| {
+        let shown = program.to_string_lossy();
+        match error.kind() {
+            ErrorKind::NotFound => Failure::new(NOT_FOUND, format!("cannot start {shown}: no such program")),
+            _ => Failure::new(CANNOT_START, format!("cannot start {shown}: {error}")),
+        }
+    })
+}
+
+/// The status that memscope returns for a program that ended: its own, or 128+N for signal N.
+pub fn status(ended: ExitStatus) -> i32 {
+    ended.code().or_else(|| ended.signal().map(|signal| 128 + signal)).unwrap_or(1)
+}

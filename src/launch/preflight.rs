@@ -1,0 +1,179 @@
+//! The check before the launch: can the interposer be loaded into this program?
+//!
+//! Owns: the reasons why a preload does not load, each as a sentence. Refuses: to stop the launch; the program runs in any
+//! case, and the reason goes into the report when nothing was captured.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use object::elf::{FileHeader64, PT_INTERP};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, LittleEndian};
+
+/// How many `#!` lines are followed.
+const MAX_INTERPRETERS: usize = 4;
+
+/// A sentence that says why the interposer will not load into `program`, if there is a reason that can be seen.
+pub fn obstacle(program: &OsStr) -> Option<String> {
+    let mut path = find(program)?;
+    for _ in 0..MAX_INTERPRETERS {
+        let content = read(&path)?;
+        if let Some(next) = interpreter(&content) {
+            path = find(&next)?;
+            continue;
+        }
+        return privileges(&path).or_else(|| format_of(&path, &content));
+    }
+    None
+}
+
+/// Where the program is: as given when it holds a slash, else along PATH.
+pub fn find(program: &OsStr) -> Option<PathBuf> {
+    let given = Path::new(program);
+    if given.components().count() > 1 || program.as_encoded_bytes().contains(&b'/') {
+        return given.is_file().then(|| given.to_path_buf());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(given)).find(|candidate| {
+        candidate.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// The beginning of the file: enough for the program headers of any linker's output.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    fs::File::open(path).ok()?.take(1 << 20).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+/// The interpreter named in a `#!` line; behind env(1), the program that env looks for.
+fn interpreter(content: &[u8]) -> Option<OsString> {
+    use std::os::unix::ffi::OsStrExt;
+    let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | b'\r')).filter(|word| !word.is_empty());
+    let first = words.next()?;
+    if first.ends_with(b"/env") {
+        let named = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
+        return Some(OsStr::from_bytes(named).to_owned());
+    }
+    Some(OsStr::from_bytes(first).to_owned())
+}
+
+fn privileges(path: &Path) -> Option<String> {
+    let data = fs::metadata(path).ok()?;
+    // SAFETY: these have no preconditions.
+    let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+    let raises = (data.mode() & libc::S_ISUID != 0 && data.uid() != user)
+        || (data.mode() & libc::S_ISGID != 0 && data.gid() != group);
+    raises.then(|| {
+        format!(
+            "{} is set-user-ID or set-group-ID, and the loader ignores preloads for such programs; run it as its owner",
+            path.display()
+        )
+    })
+}
+
+fn format_of(path: &Path, content: &[u8]) -> Option<String> {
+    let shown = path.display();
+    if content.get(..4) != Some(b"\x7fELF") {
+        return None; // exec(2) will say what is wrong with it
+    }
+    if content.get(4) != Some(&2) {
+        return Some(format!("{shown} is a 32-bit program; memscope follows 64-bit ones"));
+    }
+    let header = FileHeader64::<Endianness>::parse(content).ok()?;
+    let endian = header.endian().ok()?;
+    if header.e_machine.get(endian) != host_machine() {
+        return Some(format!("{shown} is for another processor"));
+    }
+    let segments = header.program_headers(endian, content).ok()?;
+    let Some(loader) = segments.iter().find(|segment| segment.p_type(endian) == PT_INTERP) else {
+        return Some(format!(
+            "{shown} is statically linked, so nothing can be preloaded into it; link it dynamically (programs that it \
+             starts are followed)"
+        ));
+    };
+    let loader = String::from_utf8_lossy(loader.data(endian, content).ok()?).into_owned();
+    if loader.contains("musl") {
+        return Some(format!("{shown} uses musl, and the interposer needs glibc; build it for glibc"));
+    }
+    glibc_too_old()
+}
+
+/// The ELF machine number of this build.
+fn host_machine() -> u16 {
+    if cfg!(target_arch = "aarch64") { object::elf::EM_AARCH64 } else { object::elf::EM_X86_64 }
+}
+
+fn glibc_too_old() -> Option<String> {
+    let (floor, present) = (glibc_floor()?, glibc_present()?);
+    (present < floor).then(|| {
+        format!(
+            "this system has glibc {}.{}, and the interposer of this build needs {}.{}; build memscope on this system",
+            present.0, present.1, floor.0, floor.1
+        )
+    })
+}
+
+/// The glibc of this system.
+pub fn glibc_present() -> Option<(u32, u32)> {
+    // SAFETY: returns a static, terminated string.
+    let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    parse_version(version.to_str().ok()?)
+}
+
+/// The newest glibc symbol version that the embedded interposer asks for.
+pub fn glibc_floor() -> Option<(u32, u32)> {
+    let content = crate::embedded::interposer();
+    let header = FileHeader64::<LittleEndian>::parse(content).ok()?;
+    let sections = header.sections(LittleEndian, content).ok()?;
+    let (mut needs, strings) = sections.gnu_verneed(LittleEndian, content).ok().flatten()?;
+    let strings = sections.strings(LittleEndian, content, strings).ok()?;
+    let mut newest = None;
+    while let Some((_, mut versions)) = needs.next().ok().flatten() {
+        while let Some(version) = versions.next().ok().flatten() {
+            let name = version.name(LittleEndian, strings).ok()?;
+            let number = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix("GLIBC_"));
+            newest = newest.max(number.and_then(parse_version));
+        }
+    }
+    newest
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_name_their_interpreter() {
+        for (line, interpreter_name) in [
+            (&b"#!/bin/sh\n"[..], Some("/bin/sh")),
+            (b"#! /usr/bin/python3 -u\nimport os", Some("/usr/bin/python3")),
+            (b"#!/usr/bin/env python3\n", Some("python3")),
+            (b"#!/usr/bin/env -S A=1 node --x\n", Some("node")),
+            (b"\x7fELF", None),
+            (b"#!", None),
+        ] {
+            assert_eq!(interpreter(line), interpreter_name.map(OsString::from), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn an_ordinary_program_has_no_obstacle() {
+        assert_eq!(obstacle(OsStr::new("sh")), None);
+    }
+
+    #[test]
+    fn the_interposer_names_its_glibc() {
+        let floor = glibc_floor().expect("the interposer links glibc");
+        assert!(floor >= (2, 2), "{floor:?}");
+    }
+}

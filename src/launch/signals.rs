@@ -1,0 +1,249 @@
+//! Signals while a program runs: it must see each one once, exactly as if memscope were not there.
+//!
+//! memscope and the program share a process group, so that job control, pipelines and the terminal work untouched. A signal
+//! to the whole group (Ctrl-C, `kill -- -PGID`, timeout(1)) reaches the program by itself; one to memscope alone must be
+//! passed on. Which it was cannot be read from the signal, so a **witness** tells: a small process in the same group that
+//! receives what the group receives. memscope passes a signal on only when the witness did not get it.
+//!
+//! Stopping: memscope does not act on SIGTSTP itself; it stops when the program has stopped, and continues it.
+//!
+//! Owns: the mask, the witness, the loop that waits. Refuses: to decide what a signal means; the program does.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use libc::{c_int, pid_t, sigset_t};
+
+/// Signals that are passed on to the program. SIGKILL and SIGSTOP cannot be caught.
+const PASSED_ON: [c_int; 10] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGWINCH,
+    libc::SIGTSTP,
+    libc::SIGCONT,
+];
+
+/// How long the witness may take to tell of a signal to the group. It only has to be scheduled once.
+const WITNESS_PATIENCE: Duration = Duration::from_millis(100);
+
+/// After this time a told signal is forgotten.
+const FORGET_AFTER: Duration = Duration::from_secs(1);
+
+/// What memscope was started with and its program must get.
+#[derive(Clone, Copy)]
+pub struct Inherited {
+    mask: sigset_t,
+    ignores_pipe: bool,
+}
+
+/// Whether SIGPIPE was ignored when the process began, noted before Rust's runtime ignores it.
+static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_SIGPIPE: extern "C" fn() = {
+    extern "C" fn note() {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: a query into a local; it runs before any other thread exists.
+        let found = unsafe { libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr()) };
+        // SAFETY: zeroed, and filled when the call succeeded; all bit patterns of the field are valid.
+        let handler = unsafe { action.assume_init().sa_sigaction };
+        PIPE_WAS_IGNORED.store(found == 0 && handler == libc::SIG_IGN, Ordering::Relaxed);
+    }
+    note
+};
+
+impl Inherited {
+    /// Puts mask and SIGPIPE back; for the time between fork and exec.
+    pub fn restore(&self) -> io::Result<()> {
+        let pipe = if self.ignores_pipe { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: both calls are async-signal-safe and get valid arguments.
+        unsafe {
+            libc::signal(libc::SIGPIPE, pipe);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, ptr::null_mut());
+        }
+        Ok(())
+    }
+}
+
+/// Blocks the signals of interest in this thread and all that it starts later; call it before the first thread.
+pub fn block() -> Inherited {
+    let mut mask = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: the sets are locals; pthread_sigmask fills `mask`.
+    let mask = unsafe {
+        libc::pthread_sigmask(libc::SIG_BLOCK, &watched(), mask.as_mut_ptr());
+        mask.assume_init()
+    };
+    Inherited { mask, ignores_pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed) }
+}
+
+/// The signals of [`PASSED_ON`], those of job control and SIGCHLD.
+fn watched() -> sigset_t {
+    set_of(PASSED_ON.iter().chain(&[libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU]))
+}
+
+fn set_of<'a>(signals: impl IntoIterator<Item = &'a c_int>) -> sigset_t {
+    let mut set = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set; the signal numbers are valid.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        set.assume_init()
+    }
+}
+
+/// The process in our group that tells which signals went to the whole group.
+pub struct Witness {
+    pid: pid_t,
+    told: c_int,
+    /// Signals that the witness told of, and when, that memscope has not met yet.
+    ahead: Vec<(c_int, Instant)>,
+}
+
+impl Witness {
+    /// Starts the witness. Call it after [`block`] and before the first thread.
+    pub fn start() -> io::Result<Witness> {
+        let mut pipe = [0; 2];
+        // SAFETY: `pipe` has room for two descriptors.
+        if unsafe { libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: memscope has one thread here; the child calls only async-signal-safe functions.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => watch(pipe),
+            pid => {
+                // SAFETY: our own descriptor, not used again.
+                unsafe { libc::close(pipe[1]) };
+                Ok(Witness { pid, told: pipe[0], ahead: Vec::new() })
+            }
+        }
+    }
+
+    /// True when the group as a whole got `signal`.
+    fn saw(&mut self, signal: c_int) -> bool {
+        let deadline = Instant::now() + WITNESS_PATIENCE;
+        loop {
+            self.read();
+            if let Some(position) = self.ahead.iter().position(|(told, _)| *told == signal) {
+                self.ahead.swap_remove(position);
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let mut poll = libc::pollfd { fd: self.told, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one valid pollfd.
+            unsafe { libc::poll(&mut poll, 1, left.as_millis() as c_int + 1) };
+            if poll.revents & libc::POLLHUP != 0 && poll.revents & libc::POLLIN == 0 {
+                return false; // somebody killed the witness: pass everything on
+            }
+        }
+    }
+
+    fn read(&mut self) {
+        let mut bytes = [0_u8; 64];
+        // SAFETY: reads into a local of the given size.
+        let count = unsafe { libc::read(self.told, bytes.as_mut_ptr().cast(), bytes.len()) };
+        if let Ok(count) = usize::try_from(count) {
+            let now = Instant::now();
+            self.ahead.extend(bytes[..count].iter().map(|byte| (c_int::from(*byte), now)));
+            // Two equal signals may reach memscope as one; what it has not met by now, it never will.
+            self.ahead.retain(|(_, told)| now - *told < FORGET_AFTER);
+        }
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        // SAFETY: the witness is our unreaped child, so the pid is still its own.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, ptr::null_mut(), 0);
+            libc::close(self.told);
+        }
+    }
+}
+
+/// The witness's life: every signal that arrives is told as one byte. It ends with memscope.
+fn watch(pipe: [c_int; 2]) -> ! {
+    // SAFETY: async-signal-safe calls on valid arguments only; the process has one thread and never returns.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_NAME, c"memscope-witnes".as_ptr());
+        // The standard descriptors stay with the program: a pipe must end when the program ends.
+        for descriptor in 0..3 {
+            libc::close(descriptor);
+        }
+        libc::close(pipe[0]);
+        let set = set_of(&PASSED_ON);
+        loop {
+            let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+            let signal = libc::sigwaitinfo(&set, info.as_mut_ptr());
+            if signal > 0 {
+                let byte = signal as u8;
+                libc::write(pipe[1], (&raw const byte).cast(), 1);
+            }
+        }
+    }
+}
+
+/// Waits for process `pid`, passing signals on, stopping and continuing with it.
+pub fn wait(pid: u32, witness: &mut Witness) -> io::Result<ExitStatus> {
+    let pid = pid as pid_t;
+    let set = watched();
+    loop {
+        match child_state(pid)? {
+            State::Ended(status) => return Ok(status),
+            State::Stopped => stop_too(),
+            State::Running => {}
+        }
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: the set is initialised and `info` is a local.
+        let signal = unsafe { libc::sigwaitinfo(&set, info.as_mut_ptr()) };
+        if signal > 0 && PASSED_ON.contains(&signal) && !witness.saw(signal) {
+            // SAFETY: the program has not been reaped, so the pid is still its own.
+            unsafe { libc::kill(pid, signal) };
+        }
+    }
+}
+
+enum State {
+    Running,
+    Stopped,
+    Ended(ExitStatus),
+}
+
+fn child_state(pid: pid_t) -> io::Result<State> {
+    let mut status = 0;
+    // SAFETY: `status` is a local.
+    match unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::WUNTRACED) } {
+        -1 => {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted { Ok(State::Running) } else { Err(error) }
+        }
+        0 => Ok(State::Running),
+        _ if libc::WIFSTOPPED(status) => Ok(State::Stopped),
+        _ => Ok(State::Ended(ExitStatus::from_raw(status))),
+    }
+}
+
+/// Stops memscope, so that the shell sees the job stopped. Whoever continues it continues the group; a SIGCONT to memscope
+/// alone is passed on by [`wait`].
+fn stop_too() {
+    // SAFETY: raise with a valid signal.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}

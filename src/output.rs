@@ -1,0 +1,63 @@
+//! How memscope speaks on its own behalf: always on stderr, always with its name, one voice.
+//!
+//! Owns: the prefix and the statuses of memscope's own failures. Refuses: reports, which go to stdout.
+
+use std::io::Write;
+
+/// Status for wrong usage, as clap uses it.
+pub const USAGE: i32 = 2;
+/// Status when the program exists and could not be started.
+pub const CANNOT_START: i32 = 126;
+/// Status when the program was not found.
+pub const NOT_FOUND: i32 = 127;
+
+/// An error that ends memscope with a status of its own.
+#[derive(Debug)]
+pub struct Failure {
+    status: i32,
+    message: String,
+}
+
+impl Failure {
+    /// An error with a status other than 1.
+    pub fn new(status: i32, message: impl Into<String>) -> Failure {
+        Failure { status, message: message.into() }
+    }
+
+    /// Wrong usage: status 2.
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(USAGE, message)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The status with which memscope ends on `error`.
+pub fn status_of(error: &anyhow::Error) -> i32 {
+    error.downcast_ref::<Failure>().map_or(1, |failure| failure.status)
+}
+
+/// Writes one line to stderr. A closed stderr is not an error.
+pub fn say(message: &str) {
+    let _ = writeln!(std::io::stderr(), "memscope: {message}");
+}
+
+/// Writes an error to stderr.
+pub fn complain(message: &str) {
+    say(&format!("error: {message}"));
+}
+
+/// Prints to stdout; a reader that went away (a closed pipe) ends the output quietly.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}

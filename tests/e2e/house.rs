@@ -1,0 +1,43 @@
+//! The rooms: which crate may depend on which of ours. The table in docs/ARCHITECTURE.md says the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Room, and the rooms that it may depend on.
+const ALLOWED: [(&str, &[&str]); 8] = [
+    ("memscope-wire", &[]),
+    ("memscope-client", &[]),
+    ("memscope-interposer", &["memscope-wire"]),
+    ("memscope-core", &["memscope-wire"]),
+    ("memscope-kernels", &[]),
+    ("memscope-simulator", &["memscope-kernels", "memscope-wire"]),
+    ("memscope-samples", &["memscope-kernels", "memscope-client", "memscope-wire"]),
+    ("memscope", &["memscope-core", "memscope-samples", "memscope-wire"]),
+];
+
+#[test]
+fn every_room_depends_only_on_what_it_may() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo metadata starts");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let allowed: BTreeMap<_, BTreeSet<_>> =
+        ALLOWED.iter().map(|(room, rooms)| (*room, rooms.iter().copied().collect())).collect();
+    let mut seen = BTreeSet::new();
+    for package in metadata["packages"].as_array().expect("packages") {
+        let name = package["name"].as_str().expect("a name");
+        let may = allowed.get(name).unwrap_or_else(|| panic!("{name} is no room of the table: add it there and here"));
+        seen.insert(name.to_string());
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let (on, kind) = (dependency["name"].as_str().expect("a name"), &dependency["kind"]);
+            if on.starts_with("memscope") && kind.is_null() {
+                assert!(may.contains(on), "{name} depends on {on}, and the table does not allow it");
+            }
+        }
+    }
+    assert_eq!(seen.len(), allowed.len(), "a room of the table is missing from the workspace");
+}

@@ -1,0 +1,24 @@
+//! End-to-end tests: the `memscope` binary as a user runs it. One test binary; this is its index.
+//!
+//! | file | what belongs there |
+//! | --- | --- |
+//! | `house.rs` | the rooms: which crate may depend on which |
+//! | `run.rs` | `memscope run`: status, descriptors, output files, usage, bad input before the start |
+//! | `signals.rs` | signals and job control, with and without memscope |
+//! | `anchors.rs` | byte-exact figures of the sample against arithmetic by hand |
+//! | `lookups.rs` | C programs that reach the driver in each of the three ways |
+//! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
+//! | `kill.rs` | SIGKILL at random moments, then `recover` |
+//! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
+//!
+//! C programs are in `tests/programs/`. Unit tests stand beside the code; tests of one room in that room's `tests/`.
+
+mod anchors;
+mod house;
+mod kill;
+mod ledger;
+mod lookups;
+mod memscope;
+mod reports;
+mod run;
+mod signals;

@@ -1,0 +1,100 @@
+//! Runs the binary in a folder of its own and reads what it left.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A temporary folder with a cache folder shared by the whole test run.
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place { folder: tempfile::Builder::new().prefix("memscope-e2e-").tempdir().expect("a temporary folder") }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `memscope` with this place as its current folder.
+    pub fn memscope(&self) -> Command {
+        self.command(env!("CARGO_BIN_EXE_memscope"))
+    }
+
+    /// Any program with this place as its current folder.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path());
+        command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
+        command.env("XDG_RUNTIME_DIR", self.folder.path());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("MEMSCOPE_") {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+
+    /// Runs `memscope` with arguments separated by blanks.
+    pub fn run(&self, arguments: &str) -> Output {
+        self.memscope().args(arguments.split_whitespace()).output().expect("memscope starts")
+    }
+
+    /// Runs `memscope run -q -o p.mscope --json r.json ARGUMENTS` and returns output and report.
+    pub fn record(&self, arguments: &str) -> (Output, Value) {
+        let output = self.run(&format!("run -q -f -o p.mscope --json r.json {arguments}"));
+        let report = std::fs::read(self.path("r.json"))
+            .unwrap_or_else(|error| panic!("no report ({error}); memscope said: {}", stderr(&output)));
+        (output, serde_json::from_slice(&report).expect("the report is JSON"))
+    }
+
+    /// Compiles `tests/programs/NAME.c` into this place and returns the program's path.
+    pub fn compile(&self, name: &str, flags: &[&str]) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
+        let program = self.path(name);
+        let status = Command::new("cc")
+            .args(["-O1", "-Wall", "-Wextra", "-pthread", "-o"])
+            .arg(&program)
+            .arg(&source)
+            .arg("-I")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("interposer/include"))
+            .args(flags)
+            .args(["-ldl"])
+            .status()
+            .expect("cc starts");
+        assert!(status.success(), "cc could not compile {}", source.display());
+        program
+    }
+
+    /// Names of the files in this place.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path()).expect("the folder is readable");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The number at a JSON pointer.
+#[track_caller]
+pub fn number(report: &Value, pointer: &str) -> u64 {
+    let value = report.pointer(pointer).unwrap_or_else(|| panic!("the report has no {pointer}: {report:#}"));
+    value.as_u64().unwrap_or_else(|| panic!("{pointer} is {value}, not a number"))
+}

@@ -1,0 +1,60 @@
+//! memscope's interposer: the library that is preloaded into the profiled program.
+//!
+//! Owns: the hooks of the CUDA driver's functions, the C API of include/memscope.h, and the writer of this process's log.
+//! Refuses: to change anything that the program sees. Every call reaches the real function with its arguments and its result
+//! comes back; what goes wrong here is counted in the log's header, never shown and never fatal.
+//!
+//! In the order in which a call travels:
+//!
+//! | file | what it owns |
+//! | --- | --- |
+//! | `table.rs` | the one table of hooked functions, and the real function behind each row |
+//! | `dlsym.rs` | look-up by `dlsym`: the exported, naked `dlsym` |
+//! | `proc_address.rs` | look-up by `cuGetProcAddress` |
+//! | `module.rs` | who owns an address; libcuda's handle, pinned |
+//! | `hooks.rs` | the bodies of the hooks: what is recorded before and after the real call |
+//! | `driver.rs` | what the hooks ask the driver themselves: device, sizes, identity |
+//! | `api.rs` | the C API |
+//! | `names.rs` | names travel once, then as a hash |
+//! | `log.rs` | claims a slot, writes it, commits it; grows the file |
+//! | `state.rs` | the page that a forked child does not inherit, and how a log is opened in it |
+//! | `creation.rs` | the file: its name, its mapping, its header |
+//! | `thread.rs` | the thread's own words: its id, and whether it is inside a hook |
+//! | `clock.rs` | ticks, and their calibration |
+//! | `system.rs` | system calls, made directly |
+//!
+//! Nothing reachable from a hook allocates on the heap, takes a lock, prints, panics or unwinds. As it is shipped
+//! (`--profile preload`) the library is `no_std` and aborts on panic, and a test compares its imported symbols with a list,
+//! in which `abort` and `malloc` do not occur: code that could panic does not pass it.
+
+#![cfg_attr(all(panic = "abort", not(test)), no_std)]
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
+compile_error!("the interposer is written for x86-64 Linux with glibc: dlsym.rs, thread.rs and system.rs need a port");
+
+mod api;
+mod clock;
+mod creation;
+mod dlsym;
+mod driver;
+mod hooks;
+mod log;
+mod module;
+mod names;
+mod proc_address;
+mod state;
+mod system;
+mod table;
+mod thread;
+
+// Without std nobody else asks for libc.
+#[link(name = "c")]
+unsafe extern "C" {}
+
+/// Never reached: the test of the imported symbols fails when `abort` is among them.
+#[cfg(all(panic = "abort", not(test)))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    // SAFETY: abort takes nothing and does not return.
+    unsafe { libc::abort() }
+}

@@ -1,0 +1,360 @@
+//! The log's file: its name, its mapping, its header.
+//!
+//! Owns: `<folder>/<pid>-<start time>-<exec count>.log`, created once in a process at its first recorded call, never at load.
+//! Refuses: to retry: when the folder is missing or not writable the process is not recorded.
+//!
+//! The descriptor is kept for growing the file, at a number that programs rarely use. Programs close descriptors that they do
+//! not know, and may open other files at the number: it is compared with the file before each use, and the file is opened
+//! again by its path when it is gone.
+
+use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use memscope_wire::log::{CHUNK_SLOTS, FILE_SUFFIX, HEADER_BYTES, MAGIC, MAX_SLOTS, SLOT_BYTES, VERSION};
+use memscope_wire::{Event, LogHeader, env};
+
+use crate::state::State;
+use crate::{clock, log, system, table, thread};
+
+/// Where the descriptor is moved to: below the usual soft limit of 1024, above what programs reach.
+const LOWEST_DESCRIPTOR: c_int = 960;
+
+/// Most logs of one process: so often can it exec.
+const MOST_EXECS: u32 = 100_000;
+
+/// Under a finite RLIMIT_AS the reservation takes at most this part of it, so that the program keeps its room.
+const ADDRESS_SPACE_PART: u64 = 64;
+
+/// A path in fixed memory, always terminated. All zero is the empty path.
+pub struct Path {
+    bytes: [u8; 4096],
+    length: usize,
+}
+
+impl Path {
+    /// Appends bytes; false when they do not fit.
+    fn push(&mut self, bytes: &[u8]) -> bool {
+        // One byte stays for the terminator.
+        let Some(room) = self.bytes.len().checked_sub(self.length + 1) else { return false };
+        if bytes.len() > room {
+            return false;
+        }
+        for (place, byte) in self.bytes.iter_mut().skip(self.length).zip(bytes) {
+            *place = *byte;
+        }
+        self.length += bytes.len();
+        true
+    }
+
+    /// Appends a number in decimal.
+    fn push_number(&mut self, mut number: u64) -> bool {
+        let mut digits = [0_u8; 20];
+        let mut used = 0;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            used += 1;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.push(digits.get(20 - used..).unwrap_or(&[]))
+    }
+
+    /// Cuts the path.
+    fn truncate(&mut self, length: usize) {
+        for byte in self.bytes.iter_mut().skip(length) {
+            *byte = 0;
+        }
+        self.length = length;
+    }
+
+    /// The path as system calls want it.
+    fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
+    }
+}
+
+/// The value of an environment variable, as the program sees it now.
+fn variable(name: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: the name is terminated. A program that changes its environment in another thread at this moment breaks its own
+    // calls of getenv as well.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
+    }
+}
+
+const LOG_DIR: [u8; env::LOG_DIR.len() + 1] = {
+    let mut terminated = [0; env::LOG_DIR.len() + 1];
+    let mut index = 0;
+    while index < env::LOG_DIR.len() {
+        terminated[index] = env::LOG_DIR.as_bytes()[index];
+        index += 1;
+    }
+    terminated
+};
+
+/// Creates the log, writes its first records and shows it to everyone. False when this process is not recorded.
+pub fn create(state: &State) -> bool {
+    let folder = match CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable) {
+        Some(folder) if !folder.is_empty() => folder,
+        _ => return false,
+    };
+    let start_time = start_time();
+    let pid = system::process_id();
+    // SAFETY: only the thread that opens the log comes here, and `log` is not set yet.
+    let path = unsafe { &mut *state.path.get() };
+    let Some((descriptor, exec_count)) = create_file(path, folder, pid, start_time) else { return false };
+    let Some((log, capacity)) = map_header(state, descriptor) else {
+        system::close(descriptor);
+        system::unlink(path.as_c_str());
+        return false;
+    };
+    state.capacity.store(capacity, Relaxed);
+    let (device, inode) = system::identity(descriptor).unwrap_or((0, 0));
+    state.file_device.store(device, Relaxed);
+    state.file_inode.store(inode, Relaxed);
+    state.descriptor.store(descriptor, Relaxed);
+    // SAFETY: the header is mapped, its space is allocated, and nobody else knows it yet.
+    unsafe { fill_header(log, state, pid, start_time, exec_count) };
+    // SAFETY: as above.
+    let header = unsafe { &*log };
+    if log::grow(state, header, CHUNK_SLOTS) {
+        log::populate(header, 0, CHUNK_SLOTS / 16);
+    } else {
+        state.full.store(1, Relaxed);
+    }
+    header.magic.store(MAGIC, Release);
+    log::introduce(state, log, thread::current());
+    table::describe(|event: &Event| {
+        // SAFETY: the header is mapped.
+        unsafe { log::write(state, log, thread::current().id.get(), event) };
+    });
+    log::settle_lost(state, header);
+    state.log.store(log, Release);
+    true
+}
+
+/// Creates the first file of this process's names that does not exist, with room for the header.
+fn create_file(path: &mut Path, folder: &[u8], pid: u32, start_time: u64) -> Option<(c_int, u32)> {
+    path.truncate(0);
+    let whole = path.push(folder)
+        && path.push(b"/")
+        && path.push_number(pid as u64)
+        && path.push(b"-")
+        && path.push_number(start_time)
+        && path.push(b"-");
+    if !whole || system::limit(libc::RLIMIT_FSIZE) < HEADER_BYTES as u64 {
+        return None;
+    }
+    let stem = path.length;
+    for exec_count in 0..MOST_EXECS {
+        path.truncate(stem);
+        if !path.push_number(exec_count as u64) || !path.push(FILE_SUFFIX.as_bytes()) {
+            return None;
+        }
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+        match system::open(path.as_c_str(), flags, 0o600) {
+            Ok(descriptor) => {
+                // The program's umask may have taken away what a later opening needs.
+                system::set_mode(descriptor, 0o600);
+                if system::allocate(descriptor, 0, HEADER_BYTES as u64).is_err() {
+                    system::close(descriptor);
+                    system::unlink(path.as_c_str());
+                    return None;
+                }
+                return Some((system::move_descriptor(descriptor, LOWEST_DESCRIPTOR), exec_count));
+            }
+            Err(system::Errno(libc::EEXIST)) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Reserves address space for the whole log: the largest of 64 GiB, 32, … that the process's limits allow. The header's
+/// address, and the number of slots behind it.
+fn map_header(state: &State, descriptor: c_int) -> Option<(*mut LogHeader, u64)> {
+    const CHUNK_BYTES: u64 = CHUNK_SLOTS * SLOT_BYTES as u64;
+    let limit = system::limit(libc::RLIMIT_AS);
+    let most = if limit == libc::RLIM64_INFINITY { u64::MAX } else { limit / ADDRESS_SPACE_PART };
+    let mut slots_bytes = MAX_SLOTS * SLOT_BYTES as u64;
+    while slots_bytes >= CHUNK_BYTES {
+        let bytes = HEADER_BYTES as u64 + slots_bytes;
+        if let Some(address) = (bytes <= most).then(|| system::map_file(descriptor, bytes)).flatten() {
+            // SAFETY: both advices concern what a child or a core dump sees of a mapping that is new. A child that is not
+            // told "no log yet" by its page must keep the mapping.
+            unsafe {
+                system::advise(address, bytes, libc::MADV_DONTDUMP);
+                if state.wiped_on_fork.load(Relaxed) != 0 {
+                    system::advise(address, bytes, libc::MADV_DONTFORK);
+                }
+            }
+            return Some((address.cast(), slots_bytes / SLOT_BYTES as u64));
+        }
+        slots_bytes /= 2;
+    }
+    None
+}
+
+/// Writes everything in the header but the magic number.
+///
+/// # Safety
+/// `log` is mapped and writable, and known to nobody else.
+unsafe fn fill_header(log: *mut LogHeader, state: &State, pid: u32, start_time: u64, exec_count: u32) {
+    let clock = clock::choose();
+    let (ticks, nanoseconds) = clock::calibrate(clock);
+    state.clock.store(clock, Relaxed);
+    // The pid makes it differ from the parent's even if two clocks read the same.
+    state.generation.store((ticks.rotate_left(24) ^ pid as u64) | 1, Relaxed);
+    // SAFETY: the caller's promise; each field is written through its own place.
+    unsafe {
+        (*log).version = VERSION;
+        (*log).clock = clock;
+        (*log).pid = pid;
+        (*log).parent_pid = system::parent_id();
+        (*log).start_time = start_time;
+        (*log).exec_count = exec_count;
+        (*log).rank = rank();
+        (*log).first_ticks = ticks;
+        (*log).first_nanoseconds = nanoseconds;
+        (*log).realtime_nanoseconds = clock::nanoseconds(libc::CLOCK_REALTIME);
+        (*log).boot_id = boot_id();
+        (*log).executable_bytes = system::read_link(c"/proc/self/exe", &mut (*log).executable) as u32;
+        (*log).command_bytes = system::read_file(c"/proc/self/cmdline", &mut (*log).command) as u32;
+    }
+}
+
+/// A descriptor of the log's file: the one that was kept if it still is that, else a new one.
+pub fn descriptor(state: &State) -> Option<c_int> {
+    let file = (state.file_device.load(Relaxed), state.file_inode.load(Relaxed));
+    let kept = state.descriptor.load(Relaxed);
+    if system::identity(kept) == Some(file) {
+        return Some(kept);
+    }
+    // SAFETY: the path was written before the log was shown, and is not written again.
+    let path = unsafe { &*state.path.get() };
+    let opened = system::open(path.as_c_str(), libc::O_RDWR | libc::O_CLOEXEC, 0).ok()?;
+    if system::identity(opened) != Some(file) {
+        system::close(opened);
+        return None;
+    }
+    // Two threads may do this at once: the number of one of them is forgotten, and stays open until exec.
+    let moved = system::move_descriptor(opened, LOWEST_DESCRIPTOR);
+    state.descriptor.store(moved, Relaxed);
+    Some(moved)
+}
+
+/// Rank in a distributed job, from the launcher's environment; -1 when there is none.
+fn rank() -> i32 {
+    const NAMES: [&CStr; 4] = [c"RANK", c"OMPI_COMM_WORLD_RANK", c"PMI_RANK", c"SLURM_PROCID"];
+    for name in NAMES {
+        if let Some(rank) = variable(name).and_then(decimal)
+            && let Ok(rank) = i32::try_from(rank)
+        {
+            return rank;
+        }
+    }
+    -1
+}
+
+/// A number in decimal digits and nothing else.
+fn decimal(text: &[u8]) -> Option<u64> {
+    let mut number: u64 = 0;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number.checked_mul(10)?.checked_add(digit as u64)?;
+    }
+    (!text.is_empty()).then_some(number)
+}
+
+/// Start time of this process in clock ticks since boot; 0 when /proc does not tell.
+fn start_time() -> u64 {
+    let mut text = [0; 1024];
+    let length = system::read_file(c"/proc/self/stat", &mut text);
+    text.get(..length).and_then(start_time_in).unwrap_or(0)
+}
+
+/// Field 22 of /proc/PID/stat. The second field, the program's name in parentheses, may hold spaces and parentheses itself.
+fn start_time_in(stat: &[u8]) -> Option<u64> {
+    const FIELDS_AFTER_NAME: usize = 20;
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = stat.get(name_end + 1..)?;
+    let mut words = fields.split(|byte| *byte == b' ' || *byte == b'\n').filter(|word| !word.is_empty());
+    decimal(words.nth(FIELDS_AFTER_NAME - 1)?)
+}
+
+/// The kernel's boot id; zeroes when /proc does not tell.
+fn boot_id() -> [u8; 16] {
+    let mut text = [0; 37];
+    system::read_file(c"/proc/sys/kernel/random/boot_id", &mut text);
+    bytes_of_uuid(&text)
+}
+
+/// The 16 bytes of a UUID in its usual spelling.
+fn bytes_of_uuid(text: &[u8]) -> [u8; 16] {
+    let mut uuid = [0; 16];
+    let mut digits = text.iter().filter_map(|byte| char::from(*byte).to_digit(16));
+    for byte in &mut uuid {
+        let (Some(high), Some(low)) = (digits.next(), digits.next()) else { return [0; 16] };
+        *byte = (high * 16 + low) as u8;
+    }
+    uuid
+}
+
+/// The bytes of a C string, at most `most` of them; nothing for a null pointer.
+///
+/// # Safety
+/// `text` is null or terminated, or at least `most` bytes of it can be read; it is not changed while the result is used.
+pub unsafe fn bytes_of<'a>(text: *const c_char, most: usize) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: strnlen reads to the terminator or to `most`, and what it has read may be read again.
+    unsafe { core::slice::from_raw_parts(text.cast(), libc::strnlen(text, most)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_time_is_found_behind_an_odd_name() {
+        let stat = b"17 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654321 20 21\n";
+        assert_eq!(start_time_in(stat), Some(987_654_321));
+        assert_eq!(start_time_in(b"17 (cut"), None);
+        assert_eq!(start_time_in(b"17 (cut) S 1 2"), None);
+    }
+
+    #[test]
+    fn only_whole_decimal_numbers_are_ranks() {
+        assert_eq!(decimal(b"12"), Some(12));
+        for text in [&b""[..], b"-1", b"1 ", b"0x1", b"99999999999999999999"] {
+            assert_eq!(decimal(text), None);
+        }
+    }
+
+    #[test]
+    fn a_uuid_is_read() {
+        let bytes = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0, 1, 2, 3, 4, 5, 6, 0xff];
+        assert_eq!(bytes_of_uuid(b"01234567-89ab-cdef-0001-0203040506ff\n"), bytes);
+        assert_eq!(bytes_of_uuid(b"01234567-89ab"), [0; 16]);
+    }
+
+    #[test]
+    fn a_path_is_built_cut_and_refused_when_too_long() {
+        let mut path = Path { bytes: [0; 4096], length: 0 };
+        assert!(path.push(b"/logs/") && path.push_number(0) && path.push(b"-") && path.push_number(u64::MAX));
+        assert_eq!(path.as_c_str(), c"/logs/0-18446744073709551615");
+        path.truncate(6);
+        assert!(path.push_number(1230));
+        assert_eq!(path.as_c_str(), c"/logs/1230");
+        assert!(!path.push(&[b'x'; 4086]));
+        assert!(path.push(&[b'x'; 4085]));
+        assert_eq!(path.as_c_str().to_bytes().len(), 4095);
+        assert!(!path.push(b"x"));
+    }
+}

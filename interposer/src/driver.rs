@@ -1,0 +1,160 @@
+//! What the hooks ask the driver themselves: the device of an allocation, free memory, a device's identity.
+//!
+//! Owns: those calls, made to the driver's own functions and not through our exports, with `errno` as the program's call left
+//! it. Refuses: to ask anything in the hook of a free (some programs free without a current context), and to guess: a device
+//! that the driver does not tell is [`NO_DEVICE`].
+
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::transmute;
+use core::ptr::null_mut;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use memscope_wire::Event;
+use memscope_wire::event::NO_DEVICE;
+
+use crate::state::State;
+use crate::{log, module};
+
+/// CUDA_SUCCESS.
+pub const SUCCESS: c_int = 0;
+/// CUDA_ERROR_OUT_OF_MEMORY.
+pub const OUT_OF_MEMORY: c_int = 2;
+/// CUDA_ERROR_NOT_FOUND: the answer of a hook behind which there is no driver.
+pub const NOT_FOUND: c_int = 500;
+
+/// A function of the driver that we call and do not hook.
+struct Question {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+const ABSENT: *mut c_void = core::ptr::without_provenance_mut(1);
+
+impl Question {
+    const fn new(name: &'static CStr) -> Question {
+        Question { name, address: AtomicPtr::new(null_mut()) }
+    }
+
+    #[inline(always)]
+    fn function(&self) -> Option<*const c_void> {
+        let known = self.address.load(Acquire);
+        if known > ABSENT { Some(known) } else { self.search(known) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn search(&self, known: *mut c_void) -> Option<*const c_void> {
+        if known == ABSENT {
+            return None;
+        }
+        let found = module::driver_symbol(self.name);
+        self.address.store(if found.is_null() { ABSENT } else { found }, Release);
+        (!found.is_null()).then_some(found.cast_const())
+    }
+}
+
+static CONTEXT_DEVICE: Question = Question::new(c"cuCtxGetDevice");
+static POINTER_ATTRIBUTE: Question = Question::new(c"cuPointerGetAttribute");
+static MEMORY_INFO: Question = Question::new(c"cuMemGetInfo_v2");
+static DEVICE_UUID: [Question; 2] = [Question::new(c"cuDeviceGetUuid_v2"), Question::new(c"cuDeviceGetUuid")];
+static DEVICE_BYTES: Question = Question::new(c"cuDeviceTotalMem_v2");
+
+/// Runs `ask` and puts `errno` back.
+#[inline(always)]
+pub fn preserving_errno<T>(ask: impl FnOnce() -> T) -> T {
+    // SAFETY: the address of the thread's errno is valid as long as the thread lives.
+    unsafe {
+        let place = libc::__errno_location();
+        let before = *place;
+        let answer = ask();
+        *place = before;
+        answer
+    }
+}
+
+/// Ordinal of the calling thread's current device.
+#[inline(always)]
+pub fn current_device() -> u32 {
+    let Some(function) = CONTEXT_DEVICE.function() else { return NO_DEVICE };
+    let mut device: c_int = -1;
+    // SAFETY: CUresult cuCtxGetDevice(CUdevice *device).
+    let result =
+        unsafe { transmute::<*const c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(function)(&mut device) };
+    ordinal(result, device)
+}
+
+/// Ordinal of the device that the memory at `address` is on.
+pub fn device_of(address: u64) -> u32 {
+    const DEVICE_ORDINAL: c_int = 9;
+    let Some(function) = POINTER_ATTRIBUTE.function() else { return NO_DEVICE };
+    let mut device: c_int = -1;
+    // SAFETY: CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr); the attribute is an
+    // int.
+    let result = unsafe {
+        transmute::<*const c_void, unsafe extern "C" fn(*mut c_int, c_int, u64) -> c_int>(function)(
+            &mut device,
+            DEVICE_ORDINAL,
+            address,
+        )
+    };
+    ordinal(result, device)
+}
+
+#[inline(always)]
+fn ordinal(result: c_int, device: c_int) -> u32 {
+    if result == SUCCESS && device >= 0 { device as u32 } else { NO_DEVICE }
+}
+
+/// Free and total bytes of the current device; zeroes when the driver does not tell.
+pub fn memory_info() -> (u64, u64) {
+    let Some(function) = MEMORY_INFO.function() else { return (0, 0) };
+    let (mut free, mut total) = (0_usize, 0_usize);
+    // SAFETY: CUresult cuMemGetInfo_v2(size_t *free, size_t *total).
+    let result = unsafe {
+        transmute::<*const c_void, unsafe extern "C" fn(*mut usize, *mut usize) -> c_int>(function)(
+            &mut free, &mut total,
+        )
+    };
+    if result == SUCCESS { (free as u64, total as u64) } else { (0, 0) }
+}
+
+/// Makes sure that the log says which device `ordinal` is, before anything in it refers to it.
+#[inline(always)]
+pub fn introduce(state: &State, ordinal: u32) {
+    if ordinal < u64::BITS && state.devices.load(Relaxed) & 1 << ordinal == 0 {
+        describe(state, ordinal);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn describe(state: &State, ordinal: u32) {
+    let mut uuid = [0_u8; 16];
+    for question in &DEVICE_UUID {
+        let Some(function) = question.function() else { continue };
+        // SAFETY: CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device); a CUuuid is 16 bytes.
+        let result = unsafe {
+            transmute::<*const c_void, unsafe extern "C" fn(*mut [u8; 16], c_int) -> c_int>(function)(
+                &mut uuid,
+                ordinal as c_int,
+            )
+        };
+        if result == SUCCESS {
+            break;
+        }
+    }
+    let mut total_bytes = 0_usize;
+    if let Some(function) = DEVICE_BYTES.function() {
+        // SAFETY: CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device).
+        unsafe {
+            transmute::<*const c_void, unsafe extern "C" fn(*mut usize, c_int) -> c_int>(function)(
+                &mut total_bytes,
+                ordinal as c_int,
+            )
+        };
+    }
+    // Two threads may both come here: the second record says the same.
+    if log::append(&Event::Device { ordinal, total_bytes: total_bytes as u64, uuid }).is_some() {
+        state.devices.fetch_or(1 << ordinal, Relaxed);
+    }
+}

@@ -1,0 +1,269 @@
+//! The hooks of the driver's memory functions.
+//!
+//! Owns: what is recorded around the real call. An allocation is recorded after it, when it is known what the driver gave; a
+//! free before it, because another thread may own the address the moment the driver returns, with a correction when the
+//! driver refuses. Refuses: to change arguments, results or errors, to track which pointers are ours (every free is
+//! forwarded), and to record calls that the driver makes to itself inside a hooked one.
+
+use core::ffi::{c_int, c_uint, c_void};
+use core::mem::transmute;
+use memscope_wire::event::NO_DEVICE;
+use memscope_wire::{Event, MemoryKind};
+
+use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
+use crate::log;
+use crate::state;
+use crate::table::{Row, with_rows};
+use crate::thread;
+
+/// What a call asked for.
+#[derive(Clone, Copy)]
+struct Request {
+    row: Row,
+    memory: MemoryKind,
+    bytes: u64,
+    stream: u64,
+    device: DeviceSource,
+}
+
+/// Which device an allocation is on.
+#[derive(Clone, Copy)]
+enum DeviceSource {
+    /// That of the thread's current context.
+    Context,
+    /// That of the stream: the current context's for the default streams, else what the driver says of the pointer.
+    Stream,
+    /// What the driver says of the pointer: a pool may be another device's.
+    Pointer,
+    /// None: memory of the host.
+    Host,
+}
+
+/// Handles of the default streams: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD.
+const LAST_DEFAULT_STREAM: u64 = 2;
+
+/// Forwards an allocation and records its outcome. `granted` gives address and bytes after a success.
+#[inline(always)]
+fn allocate(
+    request: Request,
+    call: impl FnOnce(*const c_void) -> c_int,
+    granted: impl FnOnce() -> Option<(u64, u64)>,
+) -> c_int {
+    let Some(real) = request.row.real() else { return no_driver() };
+    let thread = thread::current();
+    if !thread.enter() {
+        return call(real);
+    }
+    let result = call(real);
+    if result == SUCCESS {
+        if let Some((address, bytes)) = granted() {
+            record(request, address, bytes);
+        }
+    } else if result == OUT_OF_MEMORY {
+        record_failure(request, result);
+    }
+    thread.leave();
+    result
+}
+
+#[inline(always)]
+fn record(request: Request, address: u64, bytes: u64) {
+    let Some((state, _)) = state::recording() else { return };
+    let Request { row, memory, bytes: requested, stream, device } = request;
+    let device = match device {
+        DeviceSource::Host => NO_DEVICE,
+        DeviceSource::Stream if stream > LAST_DEFAULT_STREAM => driver::preserving_errno(|| driver::device_of(address)),
+        DeviceSource::Pointer => driver::preserving_errno(|| driver::device_of(address)),
+        DeviceSource::Context | DeviceSource::Stream => driver::preserving_errno(driver::current_device),
+    };
+    driver::introduce(state, device);
+    log::append(&Event::Alloc { address, bytes, requested, stream, device, row: row as u16, memory });
+}
+
+#[cold]
+#[inline(never)]
+fn record_failure(request: Request, result: c_int) {
+    let Some((state, _)) = state::recording() else { return };
+    let Request { row, memory, bytes: requested, .. } = request;
+    let (device, (free, total)) = driver::preserving_errno(|| {
+        let device = if memory == MemoryKind::Host { NO_DEVICE } else { driver::current_device() };
+        (device, driver::memory_info())
+    });
+    driver::introduce(state, device);
+    log::append(&Event::AllocFailed { requested, free, total, device, result, row: row as u16, memory });
+}
+
+/// Records a free and forwards it.
+#[inline(always)]
+fn release(row: Row, address: u64, stream: u64, call: impl FnOnce(*const c_void) -> c_int) -> c_int {
+    let Some(real) = row.real() else { return no_driver() };
+    let thread = thread::current();
+    // Freeing null gives nothing back.
+    if address == 0 || !thread.enter() {
+        return call(real);
+    }
+    let slot = log::append(&Event::Free { address, stream, row: row as u16 });
+    let result = call(real);
+    if result != SUCCESS
+        && let Some(slot) = slot
+    {
+        log::append(&Event::FreeRefused { address, slot, result, row: row as u16 });
+    }
+    thread.leave();
+    result
+}
+
+/// The answer when there is no real function: only a program that links these names weakly, without a driver, gets here.
+#[cold]
+#[inline(never)]
+pub fn no_driver() -> c_int {
+    log::fault();
+    NOT_FOUND
+}
+
+/// Address and bytes behind an out-parameter that the driver has filled.
+///
+/// # Safety
+/// `out` is null or points to an address.
+#[inline(always)]
+unsafe fn filled(out: *const u64, bytes: u64) -> Option<(u64, u64)> {
+    // SAFETY: the caller's promise.
+    if out.is_null() { None } else { Some((unsafe { *out }, bytes)) }
+}
+
+/// Defines an exported function with NVIDIA's signature, whose body sees `real` as a function of that type.
+macro_rules! hook {
+    ($name:ident($($argument:ident: $type:ty),*) |$call:ident| $body:expr) => {
+        /// NVIDIA's function of this name, observed.
+        ///
+        /// # Safety
+        /// As the driver's documentation demands of the caller.
+        #[allow(non_snake_case, reason = "NVIDIA's spelling")]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+            type Real = unsafe extern "C" fn($($type),*) -> c_int;
+            #[allow(clippy::undocumented_unsafe_blocks, reason = "said here, for every expansion")]
+            // SAFETY: `real` is the driver's function of this name, which has this type; the arguments are the program's own.
+            let $call = |real: *const c_void| unsafe { transmute::<*const c_void, Real>(real)($($argument),*) };
+            $body
+        }
+    };
+}
+
+macro_rules! request {
+    ($name:ident $memory:ident $bytes:expr, $stream:expr, $device:ident) => {
+        Request {
+            row: Row::$name,
+            memory: MemoryKind::$memory,
+            bytes: $bytes as u64,
+            stream: $stream as u64,
+            device: DeviceSource::$device,
+        }
+    };
+}
+
+macro_rules! linear {
+    ($name:ident $memory:ident) => {
+        hook! { $name(out: *mut u64, bytes: usize) |call| {
+            // SAFETY: after a success the driver has filled `out`.
+            allocate(request!($name $memory bytes, 0, Context), call, || unsafe { filled(out, bytes as u64) })
+        } }
+    };
+}
+
+macro_rules! pitched {
+    ($name:ident $memory:ident) => {
+        hook! { $name(out: *mut u64, pitch: *mut usize, width: usize, height: usize, element: c_uint) |call| {
+            allocate(request!($name $memory width.wrapping_mul(height), 0, Context), call, || {
+                // SAFETY: after a success the driver has filled `out` and `pitch`.
+                unsafe { filled(out, if pitch.is_null() { width } else { *pitch }.wrapping_mul(height) as u64) }
+            })
+        } }
+    };
+}
+
+macro_rules! flagged {
+    ($name:ident $memory:ident) => {
+        hook! { $name(out: *mut u64, bytes: usize, flags: c_uint) |call| {
+            // SAFETY: after a success the driver has filled `out`.
+            allocate(request!($name $memory bytes, 0, Context), call, || unsafe { filled(out, bytes as u64) })
+        } }
+    };
+}
+
+macro_rules! ordered {
+    ($name:ident $memory:ident) => {
+        hook! { $name(out: *mut u64, bytes: usize, stream: *mut c_void) |call| {
+            // SAFETY: after a success the driver has filled `out`.
+            allocate(request!($name $memory bytes, stream, Stream), call, || unsafe { filled(out, bytes as u64) })
+        } }
+    };
+}
+
+macro_rules! pooled {
+    ($name:ident $memory:ident) => {
+        hook! { $name(out: *mut u64, bytes: usize, pool: *mut c_void, stream: *mut c_void) |call| {
+            // SAFETY: after a success the driver has filled `out`.
+            allocate(request!($name $memory bytes, stream, Pointer), call, || unsafe { filled(out, bytes as u64) })
+        } }
+    };
+}
+
+macro_rules! host_flagged {
+    ($name:ident $memory:ident) => {
+        hook! { $name(out: *mut *mut c_void, bytes: usize, flags: c_uint) |call| {
+            // SAFETY: after a success the driver has filled `out`.
+            allocate(request!($name $memory bytes, 0, Host), call, || unsafe { filled(out.cast(), bytes as u64) })
+        } }
+    };
+}
+
+macro_rules! host {
+    ($name:ident $memory:ident) => {
+        hook! { $name(out: *mut *mut c_void, bytes: usize) |call| {
+            // SAFETY: after a success the driver has filled `out`.
+            allocate(request!($name $memory bytes, 0, Host), call, || unsafe { filled(out.cast(), bytes as u64) })
+        } }
+    };
+}
+
+macro_rules! registered {
+    ($name:ident $memory:ident) => {
+        hook! { $name(memory: *mut c_void, bytes: usize, flags: c_uint) |call| {
+            allocate(request!($name $memory bytes, 0, Host), call, || Some((memory as u64, bytes as u64)))
+        } }
+    };
+}
+
+macro_rules! free {
+    ($name:ident) => {
+        hook! { $name(address: u64) |call| release(Row::$name, address, 0, call) }
+    };
+}
+
+macro_rules! ordered_free {
+    ($name:ident) => {
+        hook! { $name(address: u64, stream: *mut c_void) |call| release(Row::$name, address, stream as u64, call) }
+    };
+}
+
+macro_rules! host_free {
+    ($name:ident) => {
+        hook! { $name(memory: *mut c_void) |call| release(Row::$name, memory as u64, 0, call) }
+    };
+}
+
+// Look-ups are hooked in proc_address.rs.
+macro_rules! look_up {
+    ($name:ident) => {};
+}
+macro_rules! look_up_and_tell {
+    ($name:ident) => {};
+}
+
+macro_rules! export_rows {
+    ($($name:ident = $shape:ident($($memory:ident)?), $base:literal, $since:literal, $per_thread:literal;)*) => {
+        $($shape! { $name $($memory)? })*
+    };
+}
+with_rows!(export_rows);

@@ -1,0 +1,148 @@
+//! Who owns an address, and where libcuda is.
+//!
+//! Owns: libcuda's handle, taken at first sight with RTLD_NOLOAD. The handle is kept for good: a program that closes libcuda
+//! and opens it again would get it at another address, and the hooks would call into nothing. Refuses: to load anything.
+
+use core::ffi::{CStr, c_char, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicUsize};
+
+use crate::dlsym;
+
+/// Names under which a driver is loaded; the first is the soname of NVIDIA's.
+const DRIVER_NAMES: [&CStr; 2] = [c"libcuda.so.1", c"libcuda.so"];
+
+static DRIVER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Base address and file name of the module that holds `address`; `None` when no module does.
+fn owner(address: usize) -> Option<(usize, *const c_char)> {
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: dladdr takes any address and fills the struct when it returns non-zero; all-zero is valid too.
+    unsafe {
+        if libc::dladdr(address as *const c_void, found.as_mut_ptr()) == 0 {
+            return None;
+        }
+        let found = found.assume_init();
+        Some((found.dli_fbase as usize, found.dli_fname))
+    }
+}
+
+/// Base address of this library.
+fn own_base() -> usize {
+    static BASE: AtomicUsize = AtomicUsize::new(0);
+    let known = BASE.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let base = owner(own_base as *const () as usize).map_or(0, |(base, _)| base);
+    BASE.store(base, Relaxed);
+    base
+}
+
+/// True when `address` lies in this library.
+pub fn is_ours(address: usize) -> bool {
+    owner(address).is_some_and(|(base, _)| base == own_base())
+}
+
+/// True when both addresses lie in one module.
+pub fn is_same(one: *const c_void, other: *const c_void) -> bool {
+    match (owner(one as usize), owner(other as usize)) {
+        (Some((one, _)), Some((other, _))) => one == other,
+        _ => false,
+    }
+}
+
+/// True when the code at `address` belongs to libcuda or to this library: their own look-ups are not ours to answer. (On
+/// WSL2 libcuda.so.1 is a shim that looks up its functions in another libcuda with dlsym.)
+pub fn is_driver_or_ours(address: usize) -> bool {
+    let Some((base, file)) = owner(address) else { return false };
+    if base == own_base() {
+        return true;
+    }
+    if file.is_null() {
+        return false;
+    }
+    // SAFETY: dladdr gives a terminated string that lives as long as the module.
+    let path = unsafe { CStr::from_ptr(file) }.to_bytes();
+    path.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"libcuda.so"))
+}
+
+/// libcuda's handle, or null while it is not loaded.
+fn driver() -> *mut c_void {
+    let known = DRIVER.load(Acquire);
+    if !known.is_null() {
+        return known;
+    }
+    for name in DRIVER_NAMES {
+        if let Some(handle) = keep(name.as_ptr()) {
+            return handle;
+        }
+    }
+    null_mut()
+}
+
+/// True once libcuda is loaded.
+pub fn driver_is_loaded() -> bool {
+    !driver().is_null()
+}
+
+/// Takes a handle on a module that is loaded already, for good.
+fn keep(file: *const c_char) -> Option<*mut c_void> {
+    // SAFETY: a terminated name; RTLD_NOLOAD runs no constructors.
+    let handle = unsafe { libc::dlopen(file, libc::RTLD_NOLOAD | libc::RTLD_NOW) };
+    if handle.is_null() {
+        forget_error();
+        return None;
+    }
+    DRIVER.store(handle, Release);
+    Some(handle)
+}
+
+/// Keeps the module of a driver function loaded, whatever its name.
+pub fn pin(function: *mut c_void) {
+    if driver().is_null()
+        && let Some((base, file)) = owner(function as usize)
+        && base != own_base()
+        && !file.is_null()
+    {
+        keep(file);
+    }
+}
+
+/// The driver's own function of this name; null when it has none.
+pub fn driver_symbol(name: &CStr) -> *mut c_void {
+    let handle = driver();
+    if handle.is_null() { next_symbol(name) } else { symbol(handle, name) }
+}
+
+/// The function that a program linked with libcuda would call if this library were not there; else the driver's own.
+pub fn next_then_driver(name: &CStr) -> *mut c_void {
+    let next = next_symbol(name);
+    if !next.is_null() {
+        return next;
+    }
+    let handle = driver();
+    if handle.is_null() { null_mut() } else { symbol(handle, name) }
+}
+
+fn next_symbol(name: &CStr) -> *mut c_void {
+    symbol(libc::RTLD_NEXT, name)
+}
+
+/// Looks up `name` for ourselves; null when there is none but in this library.
+fn symbol(handle: *mut c_void, name: &CStr) -> *mut c_void {
+    let found = dlsym::real(handle, name);
+    if found.is_null() {
+        forget_error();
+        return null_mut();
+    }
+    if is_ours(found as usize) { null_mut() } else { found }
+}
+
+/// A failed look-up of ours must not be what the program's next dlerror() reports.
+fn forget_error() {
+    // SAFETY: takes nothing; its result is not used.
+    unsafe { libc::dlerror() };
+}

@@ -1,0 +1,207 @@
+//! System calls, made directly: they leave `errno` alone and no other preloaded library sees or changes them.
+//!
+//! Owns: the calls that the writer of the log needs, with their results as `Result<usize, errno>`. Refuses: anything that a
+//! hook needs on its fast path.
+
+use core::ffi::{CStr, c_int};
+use core::mem::MaybeUninit;
+
+/// An error number of the kernel, positive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Errno(pub c_int);
+
+type Outcome = Result<usize, Errno>;
+
+/// # Safety
+/// As the system call with that number demands.
+#[inline(never)]
+unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Outcome {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: the x86-64 system call convention; the caller answers for the arguments.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    if result < 0 { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
+}
+
+/// The calling thread's id.
+pub fn thread_id() -> u32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { call(libc::SYS_gettid, [0; 6]) }.unwrap_or(0) as u32
+}
+
+/// The process's id, not the one that a library may have cached before a fork.
+pub fn process_id() -> u32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { call(libc::SYS_getpid, [0; 6]) }.unwrap_or(0) as u32
+}
+
+/// The parent's process id.
+pub fn parent_id() -> u32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { call(libc::SYS_getppid, [0; 6]) }.unwrap_or(0) as u32
+}
+
+/// Lets another thread run.
+pub fn yield_now() {
+    // SAFETY: no arguments.
+    let _ = unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+}
+
+/// Opens `path`; `flags` and `mode` as open(2).
+pub fn open(path: &CStr, flags: c_int, mode: u32) -> Result<c_int, Errno> {
+    // SAFETY: the path is terminated.
+    unsafe {
+        call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0])
+    }
+    .map(|descriptor| descriptor as c_int)
+}
+
+/// Closes a descriptor that is ours.
+pub fn close(descriptor: c_int) {
+    // SAFETY: the caller owns the descriptor.
+    let _ = unsafe { call(libc::SYS_close, [descriptor as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Removes a file.
+pub fn unlink(path: &CStr) {
+    // SAFETY: the path is terminated.
+    let _ = unsafe { call(libc::SYS_unlink, [path.as_ptr() as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Fills `buffer` from the beginning of the file at `path`, as far as both reach; 0 when it cannot be read.
+pub fn read_file(path: &CStr, buffer: &mut [u8]) -> usize {
+    let Ok(descriptor) = open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0) else { return 0 };
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        // SAFETY: the kernel writes at most `rest.len()` bytes into `rest`.
+        let got =
+            unsafe { call(libc::SYS_read, [descriptor as usize, rest.as_mut_ptr() as usize, rest.len(), 0, 0, 0]) };
+        match got {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(Errno(libc::EINTR)) => {}
+            Err(_) => break,
+        }
+    }
+    close(descriptor);
+    filled.min(buffer.len())
+}
+
+/// Fills `buffer` with the target of the link at `path`; 0 when it cannot be read.
+pub fn read_link(path: &CStr, buffer: &mut [u8]) -> usize {
+    // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
+    unsafe { call(libc::SYS_readlink, [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+        .unwrap_or(0)
+        .min(buffer.len())
+}
+
+/// Moves `descriptor` to the first free number from `lowest` on, closed on exec; keeps it where it is when that fails.
+pub fn move_descriptor(descriptor: c_int, lowest: c_int) -> c_int {
+    // SAFETY: duplicates a descriptor of ours.
+    let moved = unsafe {
+        call(libc::SYS_fcntl, [descriptor as usize, libc::F_DUPFD_CLOEXEC as usize, lowest as usize, 0, 0, 0])
+    };
+    match moved {
+        Ok(moved) => {
+            close(descriptor);
+            moved as c_int
+        }
+        Err(_) => descriptor,
+    }
+}
+
+/// Sets the permission bits of an open file.
+pub fn set_mode(descriptor: c_int, mode: u32) {
+    // SAFETY: plain numbers.
+    let _ = unsafe { call(libc::SYS_fchmod, [descriptor as usize, mode as usize, 0, 0, 0, 0]) };
+}
+
+/// Which file a descriptor is open on: device and inode.
+pub fn identity(descriptor: c_int) -> Option<(u64, u64)> {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: on x86-64 the kernel's stat is libc's; all its fields may be zero.
+    unsafe {
+        call(libc::SYS_fstat, [descriptor as usize, status.as_mut_ptr() as usize, 0, 0, 0, 0]).ok()?;
+        let status = status.assume_init();
+        Some((status.st_dev, status.st_ino))
+    }
+}
+
+/// Allocates the file's space from `offset` for `bytes`, and lets it grow to there. Repeats when a signal interrupts it.
+pub fn allocate(descriptor: c_int, offset: u64, bytes: u64) -> Result<(), Errno> {
+    const ATTEMPTS: usize = 100;
+    let mut last = Errno(libc::EINTR);
+    for _ in 0..ATTEMPTS {
+        // SAFETY: plain numbers.
+        match unsafe { call(libc::SYS_fallocate, [descriptor as usize, 0, offset as usize, bytes as usize, 0, 0]) } {
+            Ok(_) => return Ok(()),
+            Err(error) if error.0 == libc::EINTR => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// The soft limit of a resource; `u64::MAX` when there is none or it cannot be told.
+pub fn limit(resource: libc::__rlimit_resource_t) -> u64 {
+    let mut limit = libc::rlimit64 { rlim_cur: u64::MAX, rlim_max: u64::MAX };
+    // SAFETY: reads the limit of this process into `limit`.
+    let _ = unsafe { call(libc::SYS_prlimit64, [0, resource as usize, 0, &raw mut limit as usize, 0, 0]) };
+    limit.rlim_cur
+}
+
+/// Maps `bytes` of a file, shared and writable, without reserving memory for them.
+pub fn map_file(descriptor: c_int, bytes: u64) -> Option<*mut u8> {
+    map(bytes, libc::MAP_SHARED | libc::MAP_NORESERVE, descriptor)
+}
+
+/// Maps `bytes` of zeroes that belong to this process alone.
+pub fn map_zeroes(bytes: u64) -> Option<*mut u8> {
+    map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+}
+
+fn map(bytes: u64, flags: c_int, descriptor: c_int) -> Option<*mut u8> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    unsafe {
+        call(libc::SYS_mmap, [0, bytes as usize, protection as usize, flags as usize, descriptor as isize as usize, 0])
+    }
+    .ok()
+    .map(|address| address as *mut u8)
+}
+
+/// Ends a mapping.
+///
+/// # Safety
+/// Nobody uses the mapping any more.
+pub unsafe fn unmap(address: *mut u8, bytes: u64) {
+    // SAFETY: the caller's promise.
+    let _ = unsafe { call(libc::SYS_munmap, [address as usize, bytes as usize, 0, 0, 0, 0]) };
+}
+
+/// Advises the kernel about a mapping of ours; true when it accepts.
+///
+/// # Safety
+/// The advice must not destroy what is in use.
+pub unsafe fn advise(address: *mut u8, bytes: u64, advice: c_int) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { call(libc::SYS_madvise, [address as usize, bytes as usize, advice as usize, 0, 0, 0]) }.is_ok()
+}
+
+/// True when the program has made reading the time-stamp counter an error (prctl PR_SET_TSC).
+pub fn time_stamp_counter_is_forbidden() -> bool {
+    const PR_GET_TSC: usize = 25;
+    const PR_TSC_ENABLE: c_int = 1;
+    let mut setting: c_int = PR_TSC_ENABLE;
+    // SAFETY: the kernel writes one int.
+    let _ = unsafe { call(libc::SYS_prctl, [PR_GET_TSC, &raw mut setting as usize, 0, 0, 0, 0]) };
+    setting != PR_TSC_ENABLE
+}

@@ -1,0 +1,123 @@
+//! The thread's own words: its id for the log that it writes to, and whether it is inside a hook.
+//!
+//! Owns: three words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
+//! cannot ask for the initial-exec model, and the default one costs a call for each access. They have no initialiser and no
+//! destructor, so they are right at any time of a thread's life. Refuses: everything else.
+
+use core::cell::Cell;
+
+/// What a thread remembers. All zero at its beginning.
+#[repr(C)]
+pub struct Thread {
+    /// Generation of the log that `id` was announced in; a forked child has another log.
+    pub generation: Cell<u64>,
+    /// Kernel's thread id.
+    pub id: Cell<u32>,
+    unused: Cell<u32>,
+    /// Stack address of the outermost hook that the thread is in; 0 when it is in none.
+    outermost: Cell<usize>,
+}
+
+const _: () = assert!(size_of::<Thread>() == 24);
+
+core::arch::global_asm!(
+    ".section .tbss.memscope_thread,\"awT\",@nobits",
+    ".globl memscope_thread",
+    ".hidden memscope_thread",
+    ".type memscope_thread,@object",
+    ".size memscope_thread,24",
+    ".balign 8",
+    "memscope_thread:",
+    ".zero 24",
+    ".text",
+);
+
+/// The calling thread's words.
+#[inline(always)]
+pub fn current<'a>() -> &'a Thread {
+    let address: *const Thread;
+    // SAFETY: reads the thread pointer and adds the offset of the variable above, as the x86-64 TLS ABI says.
+    unsafe {
+        core::arch::asm!(
+            "mov {0}, qword ptr fs:[0]",
+            "add {0}, qword ptr [rip + memscope_thread@GOTTPOFF]",
+            out(reg) address,
+            options(nostack, pure, readonly),
+        );
+    }
+    // SAFETY: the words live as long as the thread, and only the thread itself uses them, through Cells.
+    unsafe { &*address }
+}
+
+impl Thread {
+    /// Enters a hook; false when the thread is inside one already: the driver (or another library between us and it) called
+    /// a hooked function itself, and the outer call is the one that is recorded.
+    ///
+    /// A frame that was left by longjmp or by an exception does not count: a stack grows downwards, so a hook that begins
+    /// at a higher address than the remembered one was not called from it.
+    #[inline(always)]
+    pub fn enter(&self) -> bool {
+        let here = stack_pointer();
+        let outer = self.outermost.get();
+        if outer != 0 && here < outer {
+            return false;
+        }
+        self.outermost.set(here);
+        true
+    }
+
+    /// Leaves the outermost hook.
+    #[inline(always)]
+    pub fn leave(&self) {
+        self.outermost.set(0);
+    }
+}
+
+#[inline(always)]
+fn stack_pointer() -> usize {
+    let address: usize;
+    // SAFETY: reads a register.
+    unsafe { core::arch::asm!("mov {0}, rsp", out(reg) address, options(nomem, nostack, preserves_flags)) };
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn nested(thread: &Thread) -> bool {
+        std::hint::black_box([0_u8; 64]);
+        thread.enter()
+    }
+
+    #[test]
+    fn only_the_outermost_hook_counts() {
+        let thread = current();
+        assert!(thread.enter());
+        assert!(!nested(thread));
+        thread.leave();
+        assert!(thread.enter());
+        thread.leave();
+    }
+
+    #[inline(never)]
+    fn abandoned(thread: &Thread) -> bool {
+        std::hint::black_box([0_u8; 4096]);
+        thread.enter()
+    }
+
+    #[test]
+    fn a_frame_that_was_jumped_out_of_is_forgotten() {
+        let thread = current();
+        assert!(abandoned(thread));
+        assert!(thread.enter());
+        thread.leave();
+    }
+
+    #[test]
+    fn threads_have_their_own_words() {
+        current().id.set(7);
+        std::thread::spawn(|| assert_eq!(current().id.get(), 0)).join().unwrap();
+    }
+}

@@ -1,0 +1,216 @@
+/* A libcuda.so.1 that does nothing: it hands out addresses and takes them back. Stateless, so that its cost is next to none.
+ *
+ * What a call does is decided by its arguments: an allocation of 0 bytes is invalid, one of 1 TiB or more is out of memory,
+ * a free of an odd address is refused. Bits 44.. of an address say which device it is on; a pool's handle is its device + 1,
+ * a context's too.
+ *
+ * -DREUSE: the 64 addresses of small allocations are given again the moment they are freed, to any thread.
+ * -DNESTED: cuMemAllocManaged calls the exported cuMemAlloc_v2, as the program would (build without -Bsymbolic).
+ * -DOTHER_ENTRIES: cuGetProcAddress gives entries that are not the exported ones. */
+#include "driver_api.h"
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+static _Thread_local int device_of_thread;
+static _Atomic uint64_t next = 0x10000000;
+
+static uint64_t hand_out(size_t bytes, int device)
+{
+    uint64_t room = (bytes + 511) & ~(uint64_t)511;
+    return atomic_fetch_add_explicit(&next, room, memory_order_relaxed) | (uint64_t)device << 44;
+}
+
+#ifdef REUSE
+static atomic_int taken[64];
+static uint64_t small(void)
+{
+    for (unsigned place = 0;; place = (place + 1) % 64)
+        if (!atomic_exchange(&taken[place], 1))
+            return 0x1000 + place * 512;
+}
+#endif
+
+static CUresult allocate(CUdeviceptr *address, size_t bytes, int device)
+{
+    if (bytes == 0)
+        return INVALID_VALUE;
+    if (bytes >> 40)
+        return OUT_OF_MEMORY;
+#ifdef REUSE
+    if (bytes <= 512) {
+        *address = small();
+        return SUCCESS;
+    }
+#endif
+    *address = hand_out(bytes, device);
+    return SUCCESS;
+}
+
+static CUresult release(CUdeviceptr address)
+{
+    if (address & 1)
+        return INVALID_VALUE;
+#ifdef REUSE
+    if (address >= 0x1000 && address < 0x1000 + 64 * 512)
+        atomic_store(&taken[(address - 0x1000) / 512], 0);
+#endif
+    return SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    device_of_thread = context ? (int)(uintptr_t)context - 1 : -1;
+    return SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    errno = 33; /* whoever asks must not let the program see this */
+    if (device_of_thread < 0)
+        return INVALID_CONTEXT;
+    *device = device_of_thread;
+    return SUCCESS;
+}
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+    memcpy(uuid->bytes, "null driver 0000", 16);
+    uuid->bytes[15] = (unsigned char)device;
+    return SUCCESS;
+}
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    (void)device;
+    *bytes = (size_t)64 << 30;
+    return SUCCESS;
+}
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+    *free = (size_t)1 << 30;
+    *total = (size_t)64 << 30;
+    return SUCCESS;
+}
+CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address)
+{
+    if (attribute != 9)
+        return INVALID_VALUE;
+    *(int *)data = (int)(address >> 44);
+    return SUCCESS;
+}
+
+CUresult cuMemAlloc(unsigned *address, unsigned bytes) { *address = bytes; return SUCCESS; }
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    return allocate(address, bytes, device_of_thread);
+}
+CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    (void)element;
+    *pitch = (width + 511) & ~(size_t)511;
+    return allocate(address, *pitch * height, device_of_thread);
+}
+CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
+{
+    (void)flags;
+#ifdef NESTED
+    return cuMemAlloc_v2(address, bytes);
+#else
+    return allocate(address, bytes, device_of_thread);
+#endif
+}
+CUresult cuMemFree_v2(CUdeviceptr address) { return release(address); }
+CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
+{
+    /* A stream's device: its handle's bits 8.. */
+    uint64_t handle = (uint64_t)(uintptr_t)stream;
+    return allocate(address, bytes, handle > 2 ? (int)(handle >> 8) : device_of_thread);
+}
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream stream)
+{
+    uint64_t handle = (uint64_t)(uintptr_t)stream;
+    return allocate(address, bytes, handle > 2 ? (int)(handle >> 8) : device_of_thread);
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    (void)stream;
+    return allocate(address, bytes, (int)(uintptr_t)pool - 1);
+}
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    (void)stream;
+    return allocate(address, bytes, (int)(uintptr_t)pool - 1);
+}
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) { (void)stream; return release(address); }
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) { (void)stream; return release(address); }
+CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return allocate((CUdeviceptr *)address, bytes, 0);
+}
+CUresult cuMemAllocHost_v2(void **address, size_t bytes) { return allocate((CUdeviceptr *)address, bytes, 0); }
+CUresult cuMemFreeHost(void *address) { return release((CUdeviceptr)(uintptr_t)address); }
+CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return address && bytes ? SUCCESS : INVALID_VALUE;
+}
+CUresult cuMemHostUnregister(void *address) { return release((CUdeviceptr)(uintptr_t)address); }
+
+#ifdef OTHER_ENTRIES
+static CUresult alloc_entry(CUdeviceptr *address, size_t bytes) { return allocate(address, bytes, device_of_thread); }
+static CUresult free_entry(CUdeviceptr address) { return release(address); }
+#define ALLOC_ENTRY alloc_entry
+#define FREE_ENTRY free_entry
+#else
+#define ALLOC_ENTRY cuMemAlloc_v2
+#define FREE_ENTRY cuMemFree_v2
+#endif
+
+#define ANY 0 /* both kinds of default stream */
+static const struct { const char *symbol; int since; uint64_t stream; void *function; } exports[] = {
+    {"cuCtxSetCurrent", 4000, ANY, (void *)cuCtxSetCurrent},
+    {"cuMemAlloc", 2000, ANY, (void *)cuMemAlloc},
+    {"cuMemAlloc", 3020, ANY, (void *)ALLOC_ENTRY},
+    {"cuMemAllocPitch", 3020, ANY, (void *)cuMemAllocPitch_v2},
+    {"cuMemAllocManaged", 6000, ANY, (void *)cuMemAllocManaged},
+    {"cuMemFree", 3020, ANY, (void *)FREE_ENTRY},
+    {"cuMemAllocAsync", 11020, LEGACY_STREAM, (void *)cuMemAllocAsync},
+    {"cuMemAllocAsync", 11020, PER_THREAD_STREAM, (void *)cuMemAllocAsync_ptsz},
+    {"cuMemAllocFromPoolAsync", 11020, LEGACY_STREAM, (void *)cuMemAllocFromPoolAsync},
+    {"cuMemAllocFromPoolAsync", 11020, PER_THREAD_STREAM, (void *)cuMemAllocFromPoolAsync_ptsz},
+    {"cuMemFreeAsync", 11020, LEGACY_STREAM, (void *)cuMemFreeAsync},
+    {"cuMemFreeAsync", 11020, PER_THREAD_STREAM, (void *)cuMemFreeAsync_ptsz},
+    {"cuMemHostAlloc", 2020, ANY, (void *)cuMemHostAlloc},
+    {"cuMemAllocHost", 3020, ANY, (void *)cuMemAllocHost_v2},
+    {"cuMemFreeHost", 2000, ANY, (void *)cuMemFreeHost},
+    {"cuMemHostRegister", 6050, ANY, (void *)cuMemHostRegister_v2},
+    {"cuMemHostUnregister", 4000, ANY, (void *)cuMemHostUnregister},
+    {"cuGetProcAddress", 11030, ANY, (void *)cuGetProcAddress},
+    {"cuGetProcAddress", 12000, ANY, (void *)cuGetProcAddress_v2},
+};
+
+static void *look_up(const char *symbol, int version, uint64_t flags)
+{
+    uint64_t stream = flags & PER_THREAD_STREAM ? PER_THREAD_STREAM : LEGACY_STREAM;
+    int newest = 0;
+    void *found = NULL;
+    for (size_t i = 0; i < sizeof exports / sizeof exports[0]; i++)
+        if (!strcmp(exports[i].symbol, symbol) && exports[i].since <= version && exports[i].since > newest &&
+            (exports[i].stream == ANY || exports[i].stream == stream)) {
+            newest = exports[i].since;
+            found = exports[i].function;
+        }
+    return found;
+}
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
+{
+    *function = look_up(symbol, version, flags);
+    return *function ? SUCCESS : NOT_FOUND;
+}
+/* As since CUDA 13: an unknown symbol is a success with a null address. */
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status)
+{
+    *function = look_up(symbol, version, flags);
+    if (status)
+        *status = *function ? 0 : 1;
+    return SUCCESS;
+}

@@ -3,7 +3,18 @@
 //! Owns: everything that both views show, so that they agree. Refuses: terminals, windows, and to touch the profiled
 //! process.
 
+pub mod allocation;
+pub mod clock;
 pub mod error;
+pub mod findings;
 pub mod journal;
+pub mod ledger;
+pub mod recorder;
+pub mod recover;
+pub mod session;
+pub mod source;
+pub mod telemetry;
+pub mod report;
+pub mod timeline;
 
 pub use error::{Error, Result};

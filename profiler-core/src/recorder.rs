@@ -1,0 +1,294 @@
+//! The recorder: moves what the profiled processes log into the journal while they run.
+//!
+//! Owns: the thread that does it, its pace, and the session's end. Refuses: to start or to wait for the program (the
+//! command line does), and to interpret what it moves.
+//!
+//! Order in the journal: the records of a process in slot order; a telemetry sample after every record that was committed
+//! when the sample was taken (but for those behind a slot that is claimed and not committed). A log's memory is given back
+//! only when what was in it is in the file: at whatever moment memscope is killed, an event is in the journal, or in the
+//! log, or in both, and slots tell them apart.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::journal::Writer;
+use crate::journal::entry::{Entry, Nanoseconds, SessionEnd};
+use crate::journal::format::MAX_RECORDS;
+use crate::session::SessionFolder;
+use crate::source::{self, Mode, Source};
+use crate::telemetry::Poller;
+
+/// Pause between two looks once the program has ended.
+const LAST_PAUSE: Duration = Duration::from_millis(2);
+
+/// How to record.
+pub struct Options {
+    /// Pause between two looks at the logs, when there is little to do.
+    pub interval: Duration,
+    /// How long processes that outlive the program are still recorded.
+    pub grace: Duration,
+    /// How logs are read.
+    pub source: source::Options,
+    /// Telemetry to be merged in.
+    pub telemetry: Option<Poller>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            interval: Duration::from_millis(50),
+            grace: Duration::from_secs(2),
+            source: source::Options::new(Mode::Record),
+            telemetry: None,
+        }
+    }
+}
+
+/// Is called with every entry, in the journal's order, when it has been written. It runs on the recorder's thread: what
+/// takes long belongs elsewhere.
+pub type Listener = Box<dyn FnMut(&Entry) + Send>;
+
+/// How far the recording is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Records moved.
+    pub records: u64,
+    /// Processes with a log.
+    pub processes: u64,
+    /// Events that processes could not write.
+    pub dropped: u64,
+    /// Bytes of the journal.
+    pub journal_bytes: u64,
+}
+
+/// What was recorded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// The last progress.
+    pub progress: Progress,
+    /// Slots that were claimed and never committed.
+    pub uncommitted: u64,
+    /// Faults that the interposer counted.
+    pub faults: u64,
+    /// Processes that still ran when the recording ended; what they did later is missing.
+    pub outlived: Vec<u32>,
+    /// What else the user should know, as sentences.
+    pub notices: Vec<String>,
+}
+
+/// A recording in progress. Dropped without [`Recorder::finish`], it stops and leaves a session to be recovered.
+pub struct Recorder {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<Summary>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    status: Mutex<Status>,
+    ordered: Condvar,
+}
+
+#[derive(Default)]
+struct Status {
+    order: Order,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Order {
+    #[default]
+    Go,
+    Finish(Option<i32>),
+    Abandon,
+}
+
+impl Recorder {
+    /// Creates the journal and begins to record the logs of this session.
+    ///
+    /// Errors: those of [`SessionFolder::manifest`] and [`Writer::create`]; [`Error::Io`] when there is no thread.
+    pub fn start(folder: &SessionFolder, options: Options, listener: Option<Listener>) -> Result<Recorder> {
+        let session = folder.manifest()?.session;
+        let start_ns = session.start_monotonic_ns;
+        let mut writer = Writer::create(&folder.journal())?;
+        writer.push(&Entry::Session(session.clone()))?;
+        writer.flush()?;
+        let mut listener = listener.unwrap_or_else(|| Box::new(|_| {}));
+        listener(&Entry::Session(session));
+        let source = Source::new(folder.logs(), options.source.clone());
+        let shared = Arc::new(Shared::default());
+        let mut recording = Recording {
+            source,
+            writer,
+            listener,
+            options,
+            start_ns,
+            folder: folder.clone(),
+            shared: Arc::clone(&shared),
+            entries: Vec::new(),
+            summary: Summary::default(),
+        };
+        let thread = thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || recording.run())
+            .map_err(Error::io("start the recorder of", folder.path()))?;
+        Ok(Recorder { shared, thread: Some(thread) })
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.shared.status().progress
+    }
+
+    /// The program has ended with this status: records the rest, waits for its other processes as long as the grace goes,
+    /// and ends the journal. Errors: [`Error::Io`] when the journal could not be written (the session can be recovered).
+    pub fn finish(mut self, exit_status: Option<i32>) -> Result<Summary> {
+        self.shared.order(Order::Finish(exit_status));
+        let Some(thread) = self.thread.take() else { return Ok(Summary::default()) };
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.shared.order(Order::Abandon);
+            // What went wrong is of no interest any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn order(&self, order: Order) {
+        self.status().order = order;
+        self.ordered.notify_all();
+    }
+
+    /// Waits for `time` or until there is another order than `now`.
+    fn wait(&self, now: Order, time: Duration) {
+        let waited = self.ordered.wait_timeout_while(self.status(), time, |status| status.order == now);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// The recorder's thread.
+struct Recording {
+    source: Source,
+    writer: Writer,
+    listener: Listener,
+    options: Options,
+    start_ns: u64,
+    folder: SessionFolder,
+    shared: Arc<Shared>,
+    entries: Vec<Entry>,
+    summary: Summary,
+}
+
+impl Recording {
+    fn run(&mut self) -> Result<Summary> {
+        let mut deadline = None;
+        loop {
+            let order = self.shared.status().order;
+            // A full disk may become free again: the next look tries again, and until then the logs keep the events.
+            let failure = self.drain().err();
+            match order {
+                Order::Go => self.shared.wait(order, self.options.interval),
+                Order::Abandon => return Ok(std::mem::take(&mut self.summary)),
+                Order::Finish(exit_status) => {
+                    let until = *deadline.get_or_insert_with(|| Instant::now() + self.options.grace);
+                    if self.source.is_done() || Instant::now() >= until {
+                        return failure.map_or_else(|| self.end(exit_status), Err);
+                    }
+                    self.shared.wait(order, LAST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Moves all that is there.
+    fn drain(&mut self) -> Result<()> {
+        self.writer.flush()?;
+        let samples = self.options.telemetry.as_mut().map(Poller::take).unwrap_or_default();
+        loop {
+            let round = self.source.round(&mut self.entries);
+            let records = match round {
+                Ok(round) => round.records,
+                Err(error) => {
+                    self.notice(error.to_string());
+                    0
+                }
+            };
+            self.summary.progress.records += records;
+            self.write()?;
+            if records < MAX_RECORDS as u64 {
+                break;
+            }
+        }
+        self.entries.extend(samples.into_iter().map(Entry::Telemetry));
+        self.write()
+    }
+
+    /// Writes the entries, gives the logs' memory back, and tells the listener.
+    fn write(&mut self) -> Result<()> {
+        for entry in &self.entries {
+            self.writer.push(entry)?;
+        }
+        let flushed = self.writer.flush();
+        if flushed.is_ok() {
+            self.source.release();
+        }
+        for entry in self.entries.drain(..) {
+            (self.listener)(&entry);
+        }
+        for notice in self.source.take_notices() {
+            self.notice(notice);
+        }
+        let progress = &mut self.summary.progress;
+        progress.processes = self.source.processes() as u64;
+        progress.dropped = self.source.counters().dropped;
+        progress.journal_bytes = self.writer.written();
+        self.shared.status().progress = *progress;
+        flushed
+    }
+
+    fn end(&mut self, exit_status: Option<i32>) -> Result<Summary> {
+        self.options.telemetry = None;
+        if !self.source.is_done() {
+            // Nothing will come behind a slot that is not committed by now, but what is there must not be lost.
+            self.source.stop_waiting();
+            self.drain()?;
+        }
+        let time = Nanoseconds(clock::monotonic_ns().saturating_sub(self.start_ns));
+        self.entries.push(Entry::End(SessionEnd { time, exit_status }));
+        self.write()?;
+        if let Err(error) = self.folder.mark_finished(exit_status) {
+            self.notice(error.to_string());
+        }
+        let counters = self.source.counters();
+        let mut summary = std::mem::take(&mut self.summary);
+        summary.uncommitted = counters.uncommitted;
+        summary.faults = counters.faults;
+        summary.outlived = self.source.running();
+        if !summary.outlived.is_empty() {
+            let pids: Vec<String> = summary.outlived.iter().map(u32::to_string).collect();
+            summary.notices.push(format!(
+                "processes {} still run after the program's end: what they do from now on is not recorded",
+                pids.join(", ")
+            ));
+        }
+        Ok(summary)
+    }
+
+    fn notice(&mut self, notice: String) {
+        if !self.summary.notices.contains(&notice) {
+            self.summary.notices.push(notice);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Sessions whose end nobody saw: read as they are, or completed.
+//!
+//! Owns: putting journal and logs together when memscope, the program or both were killed. The journal says by slot what it
+//! has of each process; the logs have the rest. Refuses: to guess what was never committed, and ([`entries`]) to change
+//! anything.
+
+use std::collections::{HashMap, VecDeque};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::journal::entry::{Calibration, Entry, Nanoseconds, ProcessIndex, SessionEnd, SessionInfo};
+use crate::journal::{self, Reader, Tail, Writer};
+use crate::session::{Recorded, SessionFolder};
+use crate::source::{Identity, Mode, Options, Resume, Source};
+
+/// How long a log must be quiet before a process that cannot be seen counts as gone.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long a recovery waits for that.
+const PATIENCE: Duration = Duration::from_millis(600);
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What a recovery did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recovery {
+    /// Records that the journal had.
+    pub records_before: u64,
+    /// Records that were still in the logs.
+    pub records_added: u64,
+    /// Slots that were claimed and never committed.
+    pub uncommitted: u64,
+    /// Processes that still run and write: the journal has what they wrote so far and is not ended. Recover again later.
+    pub running: Vec<u32>,
+    /// What else the user should know, as sentences.
+    pub notices: Vec<String>,
+}
+
+/// Completes the journal of a broken session: cuts off a torn end, adds what the logs still have, and ends it when no
+/// process of the session runs any more. On a finished session it does nothing; done twice, it adds nothing twice.
+///
+/// Errors: [`Error::Busy`] when the session is being recorded; [`Error::Version`]; [`Error::Format`] when the journal is
+/// none or the manifest is damaged; [`Error::Io`].
+pub fn recover(folder: &SessionFolder) -> Result<Recovery> {
+    let manifest = folder.manifest()?;
+    let mut recovery = Recovery::default();
+    let mut seen = Seen::default();
+    let path = folder.journal();
+    let mut writer = Writer::append(&path, || {
+        let mut reader = Reader::open(&path)?;
+        while let Some(entry) = reader.next() {
+            match entry {
+                Ok(entry) => seen.note(&entry),
+                Err(error @ Error::Format { .. }) => recovery.notices.push(error.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+        if let Tail::Truncated { offset } = reader.tail() {
+            recovery.notices.push(format!("{}: a torn entry at offset {offset} was cut off", path.display()));
+        }
+        Ok(reader.offset())
+    })?;
+    recovery.records_before = seen.records;
+    if !seen.ended {
+        if seen.session.is_none() {
+            writer.push(&Entry::Session(manifest.session.clone()))?;
+            seen.session = Some(manifest.session.clone());
+        }
+        drain(folder, &mut writer, &mut seen, &mut recovery)?;
+        recovery.records_added = seen.records - recovery.records_before;
+    }
+    if seen.ended && manifest.state != Recorded::Finished {
+        folder.mark_finished(seen.exit_status.or(manifest.exit_status))?;
+    }
+    Ok(recovery)
+}
+
+/// Moves what the logs have into the journal, and ends it when no process is left.
+fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery: &mut Recovery) -> Result<()> {
+    let mut source = seen.source(folder, Mode::Record);
+    let begin = Instant::now();
+    let mut entries = Vec::new();
+    loop {
+        let records = match source.round(&mut entries) {
+            Ok(round) => round.records,
+            Err(error) => {
+                // The usual reason: shared memory does not outlive a restart of the machine.
+                recovery.notices.push(format!("{error}; what was not yet in the journal is lost"));
+                break;
+            }
+        };
+        for entry in entries.drain(..) {
+            seen.note(&entry);
+            writer.push(&entry)?;
+        }
+        writer.flush()?;
+        source.release();
+        if records == 0 {
+            if source.is_done() || begin.elapsed() > PATIENCE {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+    recovery.notices.extend(source.take_notices());
+    recovery.uncommitted = source.counters().uncommitted;
+    recovery.running = source.running();
+    if recovery.running.is_empty() {
+        writer.push(&Entry::End(SessionEnd { time: seen.last, exit_status: None }))?;
+        seen.ended = true;
+    }
+    writer.flush()
+}
+
+/// All entries of a session: its journal, and, when nobody records it and it was never ended, what its logs have beyond
+/// that. Changes nothing.
+///
+/// While the session is being recorded, `next` gives `None` at the journal's present end, and more later.
+///
+/// Errors: [`Error::NotFound`], [`Error::Version`], [`Error::Format`], [`Error::Io`]; those met later are items.
+pub fn entries(folder: &SessionFolder) -> Result<Entries> {
+    let session = folder.manifest()?.session;
+    let path = folder.journal();
+    let reader = match Reader::open(&path) {
+        Ok(reader) => Some(reader),
+        // Killed before there was one.
+        Err(Error::NotFound { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(Entries {
+        folder: folder.clone(),
+        session,
+        reader,
+        seen: Seen::default(),
+        source: None,
+        ready: VecDeque::new(),
+        notices: Vec::new(),
+    })
+}
+
+/// The iterator of [`entries`].
+pub struct Entries {
+    folder: SessionFolder,
+    session: SessionInfo,
+    reader: Option<Reader>,
+    seen: Seen,
+    source: Option<Source>,
+    ready: VecDeque<Entry>,
+    notices: Vec<String>,
+}
+
+impl Entries {
+    /// True when the session's end has been read: nothing more will come.
+    pub fn is_ended(&self) -> bool {
+        self.seen.ended
+    }
+
+    /// What was wrong with the logs, as sentences.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// How the journal ends.
+    pub fn tail(&self) -> Tail {
+        self.reader.as_ref().map_or(Tail::Whole, Reader::tail)
+    }
+
+    fn from_journal(&mut self) -> Option<Result<Entry>> {
+        if self.reader.is_none() {
+            match Reader::open(&self.folder.journal()) {
+                Ok(reader) => self.reader = Some(reader),
+                Err(Error::NotFound { .. }) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.reader.as_mut()?.next()
+    }
+
+    fn from_logs(&mut self) -> Option<Result<Entry>> {
+        if self.seen.session.is_none() {
+            return Some(Ok(Entry::Session(self.session.clone())));
+        }
+        if self.ready.is_empty() {
+            let source = self.source.get_or_insert_with(|| self.seen.source(&self.folder, Mode::Inspect));
+            let mut entries = Vec::new();
+            if let Err(error) = source.round(&mut entries) {
+                let notice = error.to_string();
+                if !self.notices.contains(&notice) {
+                    self.notices.push(notice);
+                }
+            }
+            self.notices.extend(source.take_notices());
+            self.ready.extend(entries);
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Result<Entry>> {
+        let mut next = None;
+        if self.source.is_none() {
+            next = self.from_journal();
+            if next.is_none() && !self.seen.ended && !journal::is_being_written(&self.folder.journal()) {
+                // The writer may have added its last entries between the two looks.
+                next = self.from_journal();
+                if next.is_none() {
+                    next = self.from_logs();
+                }
+            }
+        } else if !self.seen.ended {
+            next = self.from_logs();
+        }
+        if let Some(Ok(entry)) = &next {
+            self.seen.note(entry);
+        }
+        next
+    }
+}
+
+/// What a journal has, so far as it was read.
+#[derive(Default)]
+struct Seen {
+    session: Option<SessionInfo>,
+    processes: HashMap<ProcessIndex, (Identity, Resume)>,
+    records: u64,
+    /// Time of the latest record or sample.
+    last: Nanoseconds,
+    ended: bool,
+    exit_status: Option<i32>,
+}
+
+impl Seen {
+    fn note(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Session(session) => self.session = Some(session.clone()),
+            Entry::Process(process) => {
+                self.processes.insert(process.process, (Identity::from(process), Resume::default()));
+            }
+            Entry::Clock(process, calibration) => {
+                self.resume(*process, |resume| resume.calibration = Some(*calibration));
+            }
+            Entry::Counters(process, counters) => {
+                self.resume(*process, |resume| resume.uncommitted = counters.uncommitted);
+            }
+            Entry::Records { process, first_slot, records } => {
+                self.records += records.len() as u64;
+                let mut clock = None;
+                self.resume(*process, |resume| {
+                    resume.next_slot = resume.next_slot.max(first_slot + records.len() as u64);
+                    clock = resume.calibration;
+                });
+                let last = records.iter().rfind(|record| record.head != 0);
+                if let (Some(clock), Some(record)) = (clock, last) {
+                    self.note_time(clock, record.ticks);
+                }
+            }
+            Entry::Telemetry(sample) => self.last = self.last.max(sample.time),
+            Entry::End(end) => {
+                self.ended = true;
+                self.exit_status = end.exit_status;
+            }
+        }
+    }
+
+    fn note_time(&mut self, clock: Calibration, ticks: u64) {
+        let start = self.session.as_ref().map_or(0, |session| session.start_monotonic_ns);
+        self.last = self.last.max(clock.time(ticks, start));
+    }
+
+    fn resume(&mut self, process: ProcessIndex, change: impl FnOnce(&mut Resume)) {
+        if let Some((_, resume)) = self.processes.get_mut(&process) {
+            change(resume);
+        }
+    }
+
+    /// The session's logs, from where the journal ends.
+    fn source(&self, folder: &SessionFolder, mode: Mode) -> Source {
+        let resumes = self.processes.iter().map(|(process, (identity, resume))| (*identity, (*process, *resume)));
+        Source::resume(folder.logs(), Options { quiet: QUIET, ..Options::new(mode) }, resumes.collect())
+    }
+}

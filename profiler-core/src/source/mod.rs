@@ -1,0 +1,307 @@
+//! The logs of a session, read: what the profiled processes wrote, as entries of the journal.
+//!
+//! Owns: finding the logs, the order of their entries, and when a log is at its end. Refuses: the journal's file, and to
+//! interpret records. One broken log is a notice; the others go on.
+
+mod header;
+mod log;
+mod process;
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use memscope_wire::log::FILE_SUFFIX;
+
+pub use header::Identity;
+use log::Log;
+pub use process::start_time;
+
+use crate::error::{Error, Result};
+use crate::journal::entry::{Calibration, Counters, Entry, ProcessIndex};
+use crate::journal::format::MAX_RECORDS;
+
+/// How often a process's clock is written again while records come.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What may be done to the logs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Refresh their calibration and give back the memory of what was read.
+    Record,
+    /// Nothing: only look.
+    Inspect,
+}
+
+/// How logs are read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What may be done to them.
+    pub mode: Mode,
+    /// How long a slot may stay uncommitted, once the log has committed far beyond it, before it is given up.
+    pub stall: Duration,
+    /// How long the log of a process that was never seen in /proc must be quiet before the process counts as gone.
+    pub quiet: Duration,
+}
+
+impl Options {
+    /// The usual ones for this mode.
+    pub fn new(mode: Mode) -> Options {
+        Options { mode, stall: Duration::from_secs(1), quiet: Duration::from_secs(1) }
+    }
+}
+
+/// How a slot that is not committed is met while its process runs.
+#[derive(Clone, Copy, Debug)]
+enum Patience {
+    /// Waited for, until the log has been far beyond it for this long.
+    Wait(Duration),
+    /// Given up.
+    None,
+}
+
+/// Where a journal stopped reading a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Resume {
+    /// First slot that the journal does not have.
+    pub next_slot: u64,
+    /// Slots given up so far.
+    pub uncommitted: u64,
+    /// The journal's last knowledge of the clock.
+    pub calibration: Option<Calibration>,
+}
+
+/// All logs of a session.
+pub struct Source {
+    folder: PathBuf,
+    options: Options,
+    patience: Patience,
+    logs: Vec<Followed>,
+    /// File names that need no second look.
+    known: HashSet<OsString>,
+    identities: HashSet<Identity>,
+    resumes: HashMap<Identity, (ProcessIndex, Resume)>,
+    next_process: u32,
+    notices: Vec<String>,
+}
+
+/// A log and what of it was already told.
+struct Followed {
+    log: Log,
+    told_clock: Option<(Calibration, Instant)>,
+    told_counters: Counters,
+    /// The log cannot be read any more; a notice says why.
+    failed: bool,
+    complained: bool,
+}
+
+/// What one round brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Round {
+    /// Records read.
+    pub records: u64,
+}
+
+impl Source {
+    /// The logs in `folder`, none of them read so far.
+    pub fn new(folder: impl Into<PathBuf>, options: Options) -> Source {
+        Source::resume(folder, options, HashMap::new())
+    }
+
+    /// The logs in `folder`, of which a journal already has what `resumes` says.
+    pub fn resume(
+        folder: impl Into<PathBuf>,
+        options: Options,
+        resumes: HashMap<Identity, (ProcessIndex, Resume)>,
+    ) -> Source {
+        let next_process = resumes.values().map(|(process, _)| process.0 + 1).max().unwrap_or(0);
+        Source {
+            folder: folder.into(),
+            patience: Patience::Wait(options.stall),
+            options,
+            logs: Vec::new(),
+            known: HashSet::new(),
+            identities: HashSet::new(),
+            resumes,
+            next_process,
+            notices: Vec::new(),
+        }
+    }
+
+    /// One round over all logs: finds new ones, and reads up to [`MAX_RECORDS`] records of each. Appends entries in the
+    /// order in which they belong into the journal. An error means that the folder cannot be read.
+    pub fn round(&mut self, entries: &mut Vec<Entry>) -> Result<Round> {
+        self.discover(entries)?;
+        let mut newest: HashMap<(u32, u64), u32> = HashMap::new();
+        for Followed { log, .. } in &self.logs {
+            let Identity { pid, start_time, exec_count } = log.birth.identity;
+            let newest = newest.entry((pid, start_time)).or_default();
+            *newest = exec_count.max(*newest);
+        }
+        let mut round = Round::default();
+        for followed in self.logs.iter_mut().filter(|followed| !followed.is_settled()) {
+            let Identity { pid, start_time, exec_count } = followed.log.birth.identity;
+            let replaced = newest[&(pid, start_time)] > exec_count;
+            match followed.read(replaced, &self.options, self.patience, entries) {
+                Ok(records) => round.records += records,
+                Err(error) => {
+                    followed.failed = true;
+                    self.notices.push(error.to_string());
+                }
+            }
+            if let Some(complaint) = followed.log.complaint().filter(|_| !followed.complained) {
+                followed.complained = true;
+                self.notices.push(complaint);
+            }
+        }
+        Ok(round)
+    }
+
+    /// Gives back the memory of what was read. To be called when the entries of all rounds so far are in the journal.
+    pub fn release(&mut self) {
+        self.logs.iter_mut().for_each(|followed| followed.log.release());
+    }
+
+    /// From now on, slots that are not committed are given up at once: for the last rounds of a recording whose processes
+    /// outlive it.
+    pub fn stop_waiting(&mut self) {
+        self.patience = Patience::None;
+    }
+
+    /// True when every process that has a log is gone and everything was read.
+    pub fn is_done(&self) -> bool {
+        self.logs.iter().all(Followed::is_over)
+    }
+
+    /// Process ids, as the processes see them, of those that still run or whose log is not read to its end.
+    pub fn running(&self) -> Vec<u32> {
+        self.logs.iter().filter(|followed| !followed.is_over()).map(|followed| followed.log.birth.identity.pid).collect()
+    }
+
+    /// The sum of all logs' counters; `ended` when all have ended.
+    pub fn counters(&self) -> Counters {
+        let mut sum = Counters { ended: true, ..Counters::default() };
+        for Followed { log, .. } in &self.logs {
+            let one = log.counters();
+            sum.dropped += one.dropped;
+            sum.uncommitted += one.uncommitted;
+            sum.faults += one.faults;
+            sum.ended &= one.ended;
+        }
+        sum
+    }
+
+    /// Number of processes that have a log.
+    pub fn processes(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// What was wrong with logs, as sentences, since the last call.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn discover(&mut self, entries: &mut Vec<Entry>) -> Result<()> {
+        let folder = std::fs::read_dir(&self.folder).map_err(Error::io("read the folder of logs", &self.folder))?;
+        let mut names: Vec<OsString> = folder
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| is_log_name(name) && !self.known.contains(name))
+            .collect();
+        names.sort();
+        for name in names {
+            let path = self.folder.join(&name);
+            match Log::open(&path, self.options.mode) {
+                Ok(None) => continue,
+                Ok(Some((birth, file))) if self.identities.insert(birth.identity) => {
+                    let (process, resume) = self.resumes.get(&birth.identity).copied().unwrap_or_else(|| {
+                        self.next_process += 1;
+                        (ProcessIndex(self.next_process - 1), Resume::default())
+                    });
+                    if !self.resumes.contains_key(&birth.identity) {
+                        entries.push(Entry::Process(birth.info(process)));
+                    }
+                    let log = Log::new(birth, file, path, process, resume, self.options.mode);
+                    self.logs.push(Followed::new(log, resume.calibration));
+                }
+                Ok(Some(_)) => self.notices.push(format!("{}: a second log of the same program", path.display())),
+                Err(error) => self.notices.push(error.to_string()),
+            }
+            self.known.insert(name);
+        }
+        Ok(())
+    }
+}
+
+impl Followed {
+    fn new(log: Log, told: Option<Calibration>) -> Followed {
+        let told_clock = told.map(|calibration| (calibration, Instant::now()));
+        Followed { log, told_clock, told_counters: Counters::default(), failed: false, complained: false }
+    }
+
+    fn is_over(&self) -> bool {
+        self.failed || (self.log.is_done() && self.told_counters.ended)
+    }
+
+    /// Over for certain: needs no further look.
+    fn is_settled(&self) -> bool {
+        self.failed || (self.is_over() && self.log.is_settled())
+    }
+
+    fn read(
+        &mut self,
+        replaced: bool,
+        options: &Options,
+        patience: Patience,
+        entries: &mut Vec<Entry>,
+    ) -> Result<u64> {
+        self.log.poll(replaced, options)?;
+        let (first_slot, records) = self.log.read(MAX_RECORDS as u64, patience)?;
+        let read = records.len() as u64;
+        self.tell_clock(read > 0, entries);
+        if read > 0 {
+            entries.push(Entry::Records { process: self.log.process, first_slot, records });
+        }
+        let counters = self.log.counters();
+        if counters != self.told_counters {
+            self.told_counters = counters;
+            entries.push(Entry::Counters(self.log.process, counters));
+        }
+        Ok(read)
+    }
+
+    /// The clock is told before the first records, then from time to time, and at the end.
+    fn tell_clock(&mut self, has_news: bool, entries: &mut Vec<Entry>) {
+        let ends = self.log.counters().ended && !self.told_counters.ended;
+        let due = match self.told_clock {
+            None => true,
+            Some((told, _)) if told == self.log.calibration => false,
+            Some((_, when)) => ends || (has_news && when.elapsed() >= CLOCK_INTERVAL),
+        };
+        if due {
+            self.told_clock = Some((self.log.calibration, Instant::now()));
+            entries.push(Entry::Clock(self.log.process, self.log.calibration));
+        }
+    }
+}
+
+/// True for `<pid>-<start time>-<exec count>.log`.
+pub(crate) fn is_log_name(name: &OsStr) -> bool {
+    let Some(stem) = name.to_str().and_then(|name| name.strip_suffix(FILE_SUFFIX)) else { return false };
+    let numbers: Vec<&str> = stem.split('-').collect();
+    numbers.len() == 3 && numbers.iter().all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_logs_are_taken_for_logs() {
+        assert!(is_log_name(OsStr::new("12-3456-0.log")));
+        for name in ["12-3456.log", "12-3456-0", "-3456-0.log", "a-1-2.log", "1-2-3-4.log", ".log", "session", "1-2-+3.log"] {
+            assert!(!is_log_name(OsStr::new(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Trainers that show each memory technique, on any CUDA device.
+//!
+//! Owns: the trainers, and the launchers of the kernels in kernels/. Refuses: to know memscope: a trainer annotates its
+//! memory through memscope-client, as any user's program would, and finds libcuda as any program does.
+//!
+//! The first trainer is [`gpt`]. What it keeps in memory and when is in `gpt/memory.md`, which its module documentation
+//! shows. Later techniques (precision, checkpointing, other optimizers and attentions) belong in a folder `techniques/`
+//! beside it, one file each.
+
+mod device;
+mod error;
+pub mod gpt;
+mod operations;
+mod tensor;
+
+pub use device::Device;
+pub use error::Error;
+pub use tensor::Tensor;

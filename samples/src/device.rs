@@ -1,0 +1,180 @@
+//! A CUDA device with our kernels loaded.
+//!
+//! Owns: the primary context, the modules, launches. Refuses: memory (see tensor.rs) and shapes (see operations/).
+//!
+//! Everything is on the default stream and on one thread. The driver is reached through cudarc's thin layer, one call of
+//! ours for one call of the driver, so that a profile shows exactly what this code asks for.
+
+use crate::{Error, Tensor};
+use cudarc::driver::{result, sys};
+use memscope_kernels::{IMAGES, KERNELS, Kernel, Launch, ParameterType};
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+
+/// The environment of a simulated device, as `memscope run` sets it (the names are listed in wire/src/env.rs).
+const SIMULATED: (&str, &str) = ("MEMSCOPE_SIMULATED", "1");
+const WITHOUT_COMPUTE: (&str, &str) = ("MEMSCOPE_SIMULATOR_COMPUTE", "0");
+
+/// The first CUDA device.
+pub struct Device {
+    handle: sys::CUdevice,
+    modules: Vec<sys::CUmodule>,
+    functions: HashMap<&'static str, (sys::CUfunction, &'static Kernel)>,
+    name: String,
+    computes: bool,
+    // The context is current on the thread that opened the device, and only there.
+    not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Device {
+    /// Opens device 0 and loads every kernel.
+    ///
+    /// # Errors
+    /// [`Error::NoDriver`], [`Error::NoDevice`], or [`Error::Driver`] when the context or a module cannot be made.
+    pub fn open() -> Result<Device, Error> {
+        // SAFETY: loads libcuda, whose initialisers any CUDA program trusts.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Error::NoDriver);
+        }
+        let failed = |call| move |error| driver_error(call, "device 0", error);
+        match result::init() {
+            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(Error::NoDevice),
+            other => other.map_err(failed("cuInit"))?,
+        }
+        if result::device::get_count().map_err(failed("cuDeviceGetCount"))? == 0 {
+            return Err(Error::NoDevice);
+        }
+        let handle = result::device::get(0).map_err(failed("cuDeviceGet"))?;
+        let name = result::device::get_name(handle).map_err(failed("cuDeviceGetName"))?;
+        // SAFETY: the handle comes from cuDeviceGet; the reference is given back in drop.
+        let context = unsafe { result::primary_ctx::retain(handle) }.map_err(failed("cuDevicePrimaryCtxRetain"))?;
+        let mut device = Device {
+            handle,
+            modules: Vec::new(),
+            functions: HashMap::new(),
+            name,
+            computes: !(is_set(SIMULATED) && is_set(WITHOUT_COMPUTE)),
+            not_send: std::marker::PhantomData,
+        };
+        // SAFETY: the context was retained above and lives as long as the device.
+        unsafe { result::ctx::set_current(context) }.map_err(failed("cuCtxSetCurrent"))?;
+        device.load_kernels()?;
+        Ok(device)
+    }
+
+    fn load_kernels(&mut self) -> Result<(), Error> {
+        for image in IMAGES {
+            let text = CString::new(image.ptx).expect("PTX has no NUL inside");
+            // SAFETY: terminated PTX text, which the driver copies.
+            let module = unsafe { result::module::load_data(text.as_ptr().cast()) }
+                .map_err(|error| driver_error("cuModuleLoadData", image.name, error))?;
+            self.modules.push(module);
+            for kernel in KERNELS.iter().filter(|kernel| kernel.image.sha256 == image.sha256) {
+                let entry = CString::new(kernel.name).expect("an entry name has no NUL inside");
+                // SAFETY: the module is loaded and stays so until drop.
+                let function = unsafe { result::module::get_function(module, entry) }
+                    .map_err(|error| driver_error("cuModuleGetFunction", kernel.name, error))?;
+                self.functions.insert(kernel.name, (function, kernel));
+            }
+        }
+        Ok(())
+    }
+
+    /// The device's name as the driver spells it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True when memscope simulates the device.
+    pub fn is_simulated(&self) -> bool {
+        is_set(SIMULATED)
+    }
+
+    /// False on a simulated device that skips kernels and copies: what is read back from it means nothing.
+    pub fn computes(&self) -> bool {
+        self.computes
+    }
+
+    /// Launches a kernel on the default stream.
+    ///
+    /// # Panics
+    /// When the kernel is unknown or the arguments are not of its types: a fault in the caller.
+    pub(crate) fn launch(&self, name: &str, launch: Launch, arguments: &[Argument]) -> Result<(), Error> {
+        let (function, kernel) = self.functions[name];
+        let given = arguments.iter().map(|argument| argument.kind);
+        assert!(given.eq(kernel.parameters.iter().map(|parameter| parameter.kind)), "arguments of {name}");
+        let mut cells: Vec<*mut c_void> =
+            arguments.iter().map(|argument| (&raw const argument.cell).cast_mut().cast()).collect();
+        let triple = |[x, y, z]: [u32; 3]| (x, y, z);
+        // SAFETY: the types were checked against the kernel's parameters, each cell lives through the call, in which the
+        // driver copies it, and a tensor is freed by cuMemFree, which waits for the kernels that use it.
+        unsafe {
+            result::launch_kernel(
+                function,
+                triple(launch.grid),
+                triple(launch.block),
+                launch.shared_bytes,
+                result::stream::null(),
+                &mut cells,
+            )
+        }
+        .map_err(|error| driver_error("cuLaunchKernel", name, error))
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        for module in self.modules.drain(..) {
+            // SAFETY: loaded by this device, and no function of it is used any more. An error changes nothing now.
+            let _ = unsafe { result::module::unload(module) };
+        }
+        // SAFETY: retained in open, once.
+        let _ = unsafe { result::primary_ctx::release(self.handle) };
+    }
+}
+
+fn is_set((name, value): (&str, &str)) -> bool {
+    std::env::var_os(name).is_some_and(|found| found == value)
+}
+
+/// A driver call's failure as an error of ours.
+pub(crate) fn driver_error(call: &'static str, subject: &str, error: result::DriverError) -> Error {
+    Error::Driver { call, subject: subject.to_owned(), result: format!("{:?}", error.0) }
+}
+
+/// One argument of a launch.
+#[derive(Clone, Copy)]
+pub(crate) struct Argument {
+    kind: ParameterType,
+    cell: u64,
+}
+
+impl From<u32> for Argument {
+    fn from(value: u32) -> Self {
+        Argument { kind: ParameterType::U32, cell: value.into() }
+    }
+}
+
+impl From<u64> for Argument {
+    fn from(value: u64) -> Self {
+        Argument { kind: ParameterType::U64, cell: value }
+    }
+}
+
+impl From<f32> for Argument {
+    fn from(value: f32) -> Self {
+        Argument { kind: ParameterType::F32, cell: value.to_bits().into() }
+    }
+}
+
+impl From<&Tensor> for Argument {
+    fn from(tensor: &Tensor) -> Self {
+        Argument { kind: ParameterType::Pointer, cell: tensor.address() }
+    }
+}
+
+impl From<Option<&Tensor>> for Argument {
+    fn from(tensor: Option<&Tensor>) -> Self {
+        Argument { kind: ParameterType::Pointer, cell: tensor.map_or(0, Tensor::address) }
+    }
+}

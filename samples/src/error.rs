@@ -1,0 +1,60 @@
+//! What can go wrong in a sample, each as one line that says what to do next.
+
+/// An error of a sample.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An argument, or arguments together, that no model can be built from. Found before the device is touched.
+    #[error("{0}")]
+    Arguments(String),
+
+    /// The CUDA driver library is not on this machine.
+    #[error(
+        "libcuda was not found: this machine has no NVIDIA driver. To train on a simulated device, run it under \
+         `memscope run --device rtx3090-24gb -- …`"
+    )]
+    NoDriver,
+
+    /// There is a driver and no GPU.
+    #[error(
+        "the CUDA driver sees no GPU. To train on a simulated device, run it under \
+         `memscope run --device rtx3090-24gb -- …`"
+    )]
+    NoDevice,
+
+    /// An allocation that the device could not hold.
+    #[error("out of device memory: `{tensor}` ({category}) needs {bytes} bytes{}", of_which_free(.free, .total))]
+    OutOfMemory {
+        /// Name of the tensor.
+        tensor: String,
+        /// What it is for, in memscope's word.
+        category: &'static str,
+        /// Bytes asked for.
+        bytes: u64,
+        /// Bytes free when it was asked, if the driver told.
+        free: Option<u64>,
+        /// Bytes of the device, if the driver told.
+        total: Option<u64>,
+    },
+
+    /// A call of the driver that failed for another reason.
+    #[error("{call} failed for {subject}: {result}")]
+    Driver {
+        /// The driver's function.
+        call: &'static str,
+        /// The tensor, kernel or device that it was called for.
+        subject: String,
+        /// The result as the driver spells it, e.g. `CUDA_ERROR_INVALID_VALUE`.
+        result: String,
+    },
+
+    /// Progress could not be written to standard output.
+    #[error("cannot write progress to standard output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+fn of_which_free(free: &Option<u64>, total: &Option<u64>) -> String {
+    match (free, total) {
+        (Some(free), Some(total)) => format!(", and {free} of the device's {total} bytes are free"),
+        _ => String::new(),
+    }
+}

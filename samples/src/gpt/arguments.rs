@@ -1,0 +1,136 @@
+//! The arguments of `memscope sample gpt`, and the plan that they make.
+//!
+//! Owns: defaults and every check that can be made before the device is touched. Refuses: to train.
+
+use super::model::{Configuration, Model, in_range};
+use crate::Error;
+
+/// Trains a GPT or BERT in fp32 on a small text, each tensor an allocation of its own, as PyTorch would without its cache.
+#[derive(clap::Args, Clone, Debug)]
+pub struct GptArguments {
+    /// Model to train; the sizes below replace its own
+    #[arg(long, value_enum, default_value = "tiny")]
+    pub model: Model,
+    /// Transformer blocks
+    #[arg(long, value_name = "N")]
+    pub layers: Option<u64>,
+    /// Width of the residual stream
+    #[arg(long, value_name = "N")]
+    pub width: Option<u64>,
+    /// Attention heads; they must divide the width
+    #[arg(long, value_name = "N")]
+    pub heads: Option<u64>,
+    /// Tokens in the vocabulary
+    #[arg(long, value_name = "N")]
+    pub vocabulary: Option<u64>,
+    /// Longest sequence that the model has positions for
+    #[arg(long, value_name = "N")]
+    pub positions: Option<u64>,
+    /// Give the head a weight of its own instead of the token embedding's
+    #[arg(long)]
+    pub untied: bool,
+    /// Sequences in a batch [default: 8 for tiny and bert-base, else 4]
+    #[arg(long, value_name = "N")]
+    pub batch: Option<u64>,
+    /// Tokens in a sequence [default: 64 for tiny, 128 for bert-base, else 1024; at most the positions]
+    #[arg(long = "seq", value_name = "N")]
+    pub sequence: Option<u64>,
+    /// Training steps [default: 30 for tiny, else 3]
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u64>,
+    /// Learning rate of AdamW [default: 0.003 for tiny, else 0.0003]
+    #[arg(long = "lr", value_name = "RATE")]
+    pub learning_rate: Option<f32>,
+    /// Seed of the first weights and of the batches
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What is to be trained, checked.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// The model's sizes.
+    pub configuration: Configuration,
+    /// Sequences in a batch.
+    pub batch: u64,
+    /// Tokens in a sequence.
+    pub sequence: u64,
+    /// Training steps.
+    pub steps: u64,
+    /// Learning rate.
+    pub learning_rate: f32,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// Most rows of attention scores: one block of a launch for each.
+const MAX_ROWS: u64 = i32::MAX as u64;
+/// Most tokens in a batch, which the host holds too.
+const MAX_TOKENS: u64 = 1 << 24;
+
+impl Plan {
+    /// The plan that the arguments make.
+    ///
+    /// # Errors
+    /// [`Error::Arguments`] when no model can be made or trained so; the device has not been touched.
+    pub fn new(arguments: &GptArguments) -> Result<Plan, Error> {
+        let published = arguments.model.configuration();
+        let configuration = Configuration {
+            layers: arguments.layers.unwrap_or(published.layers),
+            width: arguments.width.unwrap_or(published.width),
+            heads: arguments.heads.unwrap_or(published.heads),
+            vocabulary: arguments.vocabulary.unwrap_or(published.vocabulary),
+            positions: arguments.positions.unwrap_or(published.positions),
+            tied: !arguments.untied,
+            ..published
+        };
+        configuration.check()?;
+        let (batch, sequence, steps, learning_rate) = match arguments.model {
+            Model::Tiny => (8, 64, 30, 3e-3),
+            Model::BertBase => (8, 128, 3, 3e-4),
+            _ => (4, 1024, 3, 3e-4),
+        };
+        let plan = Plan {
+            batch: arguments.batch.unwrap_or(batch),
+            sequence: arguments.sequence.unwrap_or(sequence.min(configuration.positions)),
+            steps: arguments.steps.unwrap_or(steps),
+            learning_rate: arguments.learning_rate.unwrap_or(learning_rate),
+            seed: arguments.seed,
+            configuration,
+        };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// Tokens in a batch.
+    pub fn rows(&self) -> u64 {
+        self.batch * self.sequence
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let Configuration { heads, positions, .. } = self.configuration;
+        in_range("--batch", self.batch, 1, MAX_TOKENS)?;
+        in_range("--seq", self.sequence, 1, MAX_TOKENS)?;
+        in_range("--batch × --seq", self.batch * self.sequence, 1, MAX_TOKENS)?;
+        in_range("--steps", self.steps, 1, 1_000_000_000)?;
+        if self.sequence > positions {
+            return Err(Error::Arguments(format!(
+                "--seq {} is longer than the model's {positions} positions; give --positions to make a model with more",
+                self.sequence
+            )));
+        }
+        if self.rows() * heads > MAX_ROWS {
+            return Err(Error::Arguments(format!(
+                "--batch {} × --seq {} × {heads} heads is more than {MAX_ROWS}, the most rows that a launch can hold",
+                self.batch, self.sequence
+            )));
+        }
+        if !self.learning_rate.is_finite() || self.learning_rate < 0.0 {
+            return Err(Error::Arguments(format!(
+                "--lr {} is not a learning rate: it must be a finite number of at least 0",
+                self.learning_rate
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,275 @@
+//! The backward pass, by hand.
+//!
+//! Owns: the order in which gradients are computed, and when a saved tensor is freed: as soon as nothing later in backward
+//! reads it. Refuses: to know what the kernels do.
+//!
+//! A function takes the gradient of its output and what forward saved, both by value where it is the last to read them,
+//! and gives the gradient of its input, a temporary. Gradients of parameters are written where they belong.
+
+use super::forward::{head_name, score_scale};
+use super::model::{Block, Family, Linear, Network, Norm};
+use super::parameter::Parameter;
+use super::pass::{Inputs, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
+use super::scopes;
+use crate::operations::{self, Matrix, Product};
+use crate::{Error, Tensor};
+use memscope_client as memscope;
+
+/// Writes the gradient of the loss into every parameter.
+pub(super) fn backward(
+    pass: &Pass<'_>,
+    network: &mut Network<Parameter>,
+    inputs: &Inputs,
+    saved: Saved,
+    log_probabilities: Tensor,
+) -> Result<(), Error> {
+    let family = pass.plan.configuration.family;
+    let Saved { embedding_norm, blocks, transform, final_norm, decoder_input } = saved;
+    let grad_logits = loss(pass, inputs, log_probabilities)?;
+    let mut grad = {
+        let _scope = memscope::scope(head_name(family));
+        let grad_normal = decoder(pass, network, &decoder_input, grad_logits)?;
+        drop(decoder_input);
+        let grad = norm(pass, &mut network.final_norm, grad_normal, final_norm, "head.norm")?;
+        match network.bert.as_mut().zip(transform) {
+            None => grad,
+            Some((bert, saved)) => bert_transform(pass, &mut bert.transform, grad, saved)?,
+        }
+    };
+    for (block, saved) in network.blocks.iter_mut().zip(blocks).rev() {
+        let _scopes = scopes::module(&block.name);
+        grad = match family {
+            Family::Gpt2 => block_with_norms_before(pass, block, grad, saved)?,
+            Family::Bert => block_with_norms_after(pass, block, grad, saved)?,
+        };
+    }
+    embeddings(pass, network, inputs, grad, embedding_norm)
+}
+
+/// The gradient of the logits (rows, vocabulary). As in PyTorch it takes two such temporaries: the log-probabilities' too.
+fn loss(pass: &Pass<'_>, inputs: &Inputs, log_probabilities: Tensor) -> Result<Tensor, Error> {
+    let _scope = memscope::scope("loss");
+    let vocabulary = pass.plan.configuration.vocabulary;
+    let shape = [pass.rows(), vocabulary];
+    let grad_log_probabilities = pass.workspace("loss.log_probabilities.grad", &shape)?;
+    operations::nll_backward(&grad_log_probabilities, &inputs.targets, 1.0 / inputs.counted as f32)?;
+    let grad_logits = pass.workspace("logits.grad", &shape)?;
+    operations::log_softmax_backward(&grad_logits, &grad_log_probabilities, &log_probabilities, vocabulary)?;
+    Ok(grad_logits)
+}
+
+/// Through the decoder, whose weight may be the token embedding.
+fn decoder(
+    pass: &Pass<'_>,
+    network: &mut Network<Parameter>,
+    input: &Tensor,
+    grad_logits: Tensor,
+) -> Result<Tensor, Error> {
+    let weight = network.decoder.as_mut().unwrap_or(&mut network.tokens);
+    let bias = network.bert.as_mut().map(|bert| &mut bert.decoder_bias);
+    project(pass, weight, bias, input, &grad_logits, "decoder.input.grad")
+}
+
+fn bert_transform(
+    pass: &Pass<'_>,
+    transform: &mut Linear<Parameter>,
+    grad_activated: Tensor,
+    saved: SavedTransform,
+) -> Result<Tensor, Error> {
+    let SavedTransform { input, transformed } = saved;
+    let grad_transformed = pass.workspace("transform.output.grad", &[pass.rows(), pass.width()])?;
+    operations::gelu_backward(&grad_transformed, &grad_activated, &transformed)?;
+    drop((grad_activated, transformed));
+    linear(pass, transform, &input, &grad_transformed, "transform.input.grad")
+}
+
+fn block_with_norms_before(
+    pass: &Pass<'_>,
+    block: &mut Block<Parameter>,
+    grad: Tensor,
+    saved: SavedBlock,
+) -> Result<Tensor, Error> {
+    let SavedBlock { norm_1, attention: saved_attention, norm_2, mlp: saved_mlp } = saved;
+    let grad_normal = mlp(pass, block, &grad, saved_mlp)?;
+    let name = format!("{}.ln_2", block.name);
+    let through_mlp = norm(pass, &mut block.norm_2, grad_normal, norm_2, &name)?;
+    let grad = sum(grad, through_mlp)?;
+    let grad_normal = attention(pass, block, &grad, saved_attention)?;
+    let name = format!("{}.ln_1", block.name);
+    let through_attention = norm(pass, &mut block.norm_1, grad_normal, norm_1, &name)?;
+    sum(grad, through_attention)
+}
+
+fn block_with_norms_after(
+    pass: &Pass<'_>,
+    block: &mut Block<Parameter>,
+    grad: Tensor,
+    saved: SavedBlock,
+) -> Result<Tensor, Error> {
+    let SavedBlock { norm_1, attention: saved_attention, norm_2, mlp: saved_mlp } = saved;
+    let name = format!("{}.ln_2", block.name);
+    let grad = norm(pass, &mut block.norm_2, grad, norm_2, &name)?;
+    let through_mlp = mlp(pass, block, &grad, saved_mlp)?;
+    let grad = sum(grad, through_mlp)?;
+    let name = format!("{}.ln_1", block.name);
+    let grad = norm(pass, &mut block.norm_1, grad, norm_1, &name)?;
+    let through_attention = attention(pass, block, &grad, saved_attention)?;
+    sum(grad, through_attention)
+}
+
+/// a + b in a's memory; b is freed.
+fn sum(a: Tensor, b: Tensor) -> Result<Tensor, Error> {
+    operations::add(&a, &a, &b)?;
+    Ok(a)
+}
+
+fn norm(
+    pass: &Pass<'_>,
+    norm: &mut Norm<Parameter>,
+    grad_output: Tensor,
+    saved: SavedNorm,
+    name: &str,
+) -> Result<Tensor, Error> {
+    let _scope = memscope::scope(name.rsplit('.').next().unwrap_or(name));
+    let SavedNorm { input, mean, rstd } = saved;
+    let grad_input = pass.workspace(&format!("{name}.input.grad"), &[pass.rows(), pass.width()])?;
+    let statistics = [&mean, &rstd];
+    operations::layernorm_backward_input(&grad_input, &grad_output, &input, norm.weight.weight(), statistics)?;
+    let (grad_weight, accumulate) = norm.weight.reach_gradient()?;
+    let (grad_bias, _) = norm.bias.reach_gradient()?;
+    operations::layernorm_backward_parameters([grad_weight, grad_bias], &grad_output, &input, statistics, accumulate)?;
+    Ok(grad_input)
+}
+
+/// The gradient of a fully connected layer's input (rows, inputs).
+fn linear(
+    pass: &Pass<'_>,
+    linear: &mut Linear<Parameter>,
+    input: &Tensor,
+    grad_output: &Tensor,
+    name: &str,
+) -> Result<Tensor, Error> {
+    project(pass, &mut linear.weight, Some(&mut linear.bias), input, grad_output, name)
+}
+
+fn project(
+    pass: &Pass<'_>,
+    weight: &mut Parameter,
+    bias: Option<&mut Parameter>,
+    input: &Tensor,
+    grad_output: &Tensor,
+    name: &str,
+) -> Result<Tensor, Error> {
+    let rows = pass.rows();
+    let (inputs, outputs) = (input.elements() / rows, grad_output.elements() / rows);
+    let grad = Matrix::new(grad_output, rows, outputs);
+    let grad_input = pass.workspace(name, &[rows, inputs])?;
+    operations::matmul(&Product::new(&grad_input, grad, Matrix::new(weight.weight(), outputs, inputs)))?;
+    let (grad_weight, accumulate) = weight.reach_gradient()?;
+    let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(input, rows, inputs));
+    operations::matmul(&Product { accumulate, ..by_input })?;
+    if let Some(bias) = bias {
+        let (grad_bias, accumulate) = bias.reach_gradient()?;
+        operations::bias_backward(grad_bias, grad_output, accumulate)?;
+    }
+    Ok(grad_input)
+}
+
+fn attention(
+    pass: &Pass<'_>,
+    block: &mut Block<Parameter>,
+    grad_output: &Tensor,
+    saved: SavedAttention,
+) -> Result<Tensor, Error> {
+    let _scope = memscope::scope("attn");
+    let SavedAttention { input, q, k, v, probabilities, merged } = saved;
+    let name = format!("{}.attn", block.name);
+    let heads = pass.heads();
+
+    let grad_merged = linear(pass, &mut block.projection, &merged, grad_output, &format!("{name}.merged.grad"))?;
+    drop(merged);
+    let grad_context = pass.workspace(&format!("{name}.context.grad"), &pass.shape_of_heads())?;
+    operations::merge_heads_backward(&grad_context, &grad_merged, heads)?;
+    drop(grad_merged);
+
+    let [grad_q, grad_k, grad_v] = dot_product_attention(pass, &name, grad_context, [q, k, v], probabilities)?;
+    let grad_qkv = pass.workspace(&format!("{name}.qkv.grad"), &[pass.rows(), 3 * pass.width()])?;
+    operations::split_qkv_backward(&grad_qkv, [&grad_q, &grad_k, &grad_v], heads)?;
+    drop((grad_q, grad_k, grad_v));
+    linear(pass, &mut block.qkv, &input, &grad_qkv, &format!("{name}.input.grad"))
+}
+
+/// The gradients of q, k and v (B, H, T, D) from that of the context = softmax(scale · q · kᵀ) · v.
+fn dot_product_attention(
+    pass: &Pass<'_>,
+    name: &str,
+    grad_context: Tensor,
+    [q, k, v]: [Tensor; 3],
+    probabilities: Tensor,
+) -> Result<[Tensor; 3], Error> {
+    let heads = pass.heads();
+    let (t, d) = (heads.sequence, heads.head_width);
+    let of_heads = |what: &str| pass.workspace(&format!("{name}.{what}.grad"), &pass.shape_of_heads());
+    let of_scores = |what: &str| pass.workspace(&format!("{name}.{what}.grad"), &pass.shape_of_scores());
+
+    let grad_probabilities = of_scores("probabilities")?;
+    let by_v = Matrix::new(&v, t, d).transposed();
+    operations::matmul(&Product::new(&grad_probabilities, Matrix::new(&grad_context, t, d), by_v))?;
+    let grad_v = of_heads("v")?;
+    let by_probabilities = Matrix::new(&probabilities, t, t).transposed();
+    operations::matmul(&Product::new(&grad_v, by_probabilities, Matrix::new(&grad_context, t, d)))?;
+    drop((grad_context, v));
+
+    let grad_scores = of_scores("scores")?;
+    operations::softmax_backward(&grad_scores, &grad_probabilities, &probabilities, t)?;
+    drop((grad_probabilities, probabilities));
+
+    let (alpha, scores) = (score_scale(d), Matrix::new(&grad_scores, t, t));
+    let grad_q = of_heads("q")?;
+    operations::matmul(&Product { alpha, ..Product::new(&grad_q, scores, Matrix::new(&k, t, d)) })?;
+    let grad_k = of_heads("k")?;
+    operations::matmul(&Product { alpha, ..Product::new(&grad_k, scores.transposed(), Matrix::new(&q, t, d)) })?;
+    Ok([grad_q, grad_k, grad_v])
+}
+
+fn mlp(pass: &Pass<'_>, block: &mut Block<Parameter>, grad_output: &Tensor, saved: SavedMlp) -> Result<Tensor, Error> {
+    let _scope = memscope::scope("mlp");
+    let SavedMlp { input, expanded, activated } = saved;
+    let name = format!("{}.mlp", block.name);
+    let grad_activated = linear(pass, &mut block.contract, &activated, grad_output, &format!("{name}.gelu.grad"))?;
+    drop(activated);
+    let grad_expanded = pass.workspace(&format!("{name}.fc.grad"), &[pass.rows(), 4 * pass.width()])?;
+    operations::gelu_backward(&grad_expanded, &grad_activated, &expanded)?;
+    drop((grad_activated, expanded));
+    linear(pass, &mut block.expand, &input, &grad_expanded, &format!("{name}.input.grad"))
+}
+
+/// The gradients of the embedding tables, at the end.
+fn embeddings(
+    pass: &Pass<'_>,
+    network: &mut Network<Parameter>,
+    inputs: &Inputs,
+    grad: Tensor,
+    saved_norm: Option<SavedNorm>,
+) -> Result<(), Error> {
+    let _scope = memscope::scope("embeddings");
+    let grad = match network.bert.as_mut().zip(saved_norm) {
+        None => grad,
+        Some((bert, saved)) => norm(pass, &mut bert.embedding_norm, grad, saved, "embeddings.norm")?,
+    };
+    table(&mut network.tokens, &grad, &inputs.tokens)?;
+    if let Some((bert, indices)) = network.bert.as_mut().zip(inputs.token_types.as_ref()) {
+        table(&mut bert.token_types, &grad, indices)?;
+    }
+    let (grad_positions, _) = network.positions.reach_gradient()?;
+    operations::embedding_backward_position(grad_positions, &grad, pass.rows(), pass.plan.sequence)
+}
+
+/// The gradient of one table. A tied token embedding has the decoder's gradient already, and this adds to it.
+fn table(parameter: &mut Parameter, grad_output: &Tensor, indices: &Tensor) -> Result<(), Error> {
+    let (grad_table, accumulate) = parameter.reach_gradient()?;
+    if !accumulate {
+        operations::fill(grad_table, 0.0)?;
+    }
+    operations::embedding_backward_table(grad_table, grad_output, indices)
+}

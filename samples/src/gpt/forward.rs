@@ -1,0 +1,232 @@
+//! The forward pass and the loss.
+//!
+//! Owns: the order of operations, and which results are kept (activations) and which are freed at once (workspace).
+//! Refuses: to know what the kernels do.
+
+use super::model::{Block, Family, Linear, Network, Norm};
+use super::parameter::Parameter;
+use super::pass::{Inputs, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
+use super::scopes;
+use crate::operations::{self, Matrix, Product};
+use crate::{Error, Tensor};
+use memscope_client as memscope;
+use std::rc::Rc;
+
+/// The logits (rows, vocabulary) of a batch, and what backward needs.
+pub(super) fn forward(
+    pass: &Pass<'_>,
+    network: &Network<Parameter>,
+    inputs: &Inputs,
+) -> Result<(Tensor, Saved), Error> {
+    let family = pass.plan.configuration.family;
+    let (mut stream, embedding_norm) = embed(pass, network, inputs)?;
+    let mut blocks = Vec::with_capacity(network.blocks.len());
+    for block in &network.blocks {
+        let _scopes = scopes::module(&block.name);
+        let (output, saved) = match family {
+            Family::Gpt2 => block_with_norms_before(pass, block, &stream)?,
+            Family::Bert => block_with_norms_after(pass, block, &stream)?,
+        };
+        stream = output;
+        blocks.push(saved);
+    }
+    let _scope = memscope::scope(head_name(family));
+    let (decoder_input, final_norm, transform) = match &network.bert {
+        None => {
+            let (normal, saved) = norm(pass, &network.final_norm, stream, "transformer.ln_f")?;
+            (normal, saved, None)
+        }
+        Some(bert) => {
+            let shape = [pass.rows(), pass.width()];
+            let name = "cls.predictions.transform";
+            let transformed = pass.activation(&format!("{name}.output"), &shape)?;
+            linear(pass, &bert.transform, &stream, &transformed)?;
+            let activated = pass.activation(&format!("{name}.gelu"), &shape)?;
+            operations::gelu_forward(&activated, &transformed)?;
+            let (normal, saved) = norm(pass, &network.final_norm, Rc::new(activated), "cls.predictions.norm")?;
+            (normal, saved, Some(SavedTransform { input: stream, transformed }))
+        }
+    };
+    let logits = decode(pass, network, &decoder_input)?;
+    Ok((logits, Saved { embedding_norm, blocks, transform, final_norm, decoder_input }))
+}
+
+/// The name of the scope of everything after the blocks.
+pub(super) fn head_name(family: Family) -> &'static str {
+    match family {
+        Family::Gpt2 => "lm_head",
+        Family::Bert => "cls",
+    }
+}
+
+/// The input of the first block (rows, width).
+fn embed(
+    pass: &Pass<'_>,
+    network: &Network<Parameter>,
+    inputs: &Inputs,
+) -> Result<(Rc<Tensor>, Option<SavedNorm>), Error> {
+    let _scope = memscope::scope("embeddings");
+    let output = pass.activation("embeddings.output", &[pass.rows(), pass.width()])?;
+    let token_types = network.bert.as_ref().map(|bert| bert.token_types.weight());
+    operations::embedding_forward(
+        &output,
+        &inputs.tokens,
+        network.tokens.weight(),
+        network.positions.weight(),
+        inputs.token_types.as_ref().zip(token_types),
+        pass.plan.sequence,
+    )?;
+    let output = Rc::new(output);
+    match &network.bert {
+        None => Ok((output, None)),
+        Some(bert) => {
+            let (normal, saved) = norm(pass, &bert.embedding_norm, output, "embeddings.norm")?;
+            Ok((normal, Some(saved)))
+        }
+    }
+}
+
+/// GPT-2: x + attention(norm(x)), and the same with the MLP.
+fn block_with_norms_before(
+    pass: &Pass<'_>,
+    block: &Block<Parameter>,
+    input: &Rc<Tensor>,
+) -> Result<(Rc<Tensor>, SavedBlock), Error> {
+    let name = &block.name;
+    let (normal, norm_1) = norm(pass, &block.norm_1, Rc::clone(input), &format!("{name}.ln_1"))?;
+    let (attended, attention) = attention(pass, block, normal)?;
+    let middle = residual(pass, input, attended, &format!("{name}.attn.residual"))?;
+    let (normal, norm_2) = norm(pass, &block.norm_2, Rc::clone(&middle), &format!("{name}.ln_2"))?;
+    let (computed, mlp) = mlp(pass, block, normal)?;
+    let output = residual(pass, &middle, computed, &format!("{name}.mlp.residual"))?;
+    Ok((output, SavedBlock { norm_1, attention, norm_2, mlp }))
+}
+
+/// BERT: norm(x + attention(x)), and the same with the MLP.
+fn block_with_norms_after(
+    pass: &Pass<'_>,
+    block: &Block<Parameter>,
+    input: &Rc<Tensor>,
+) -> Result<(Rc<Tensor>, SavedBlock), Error> {
+    let name = &block.name;
+    let (attended, attention) = attention(pass, block, Rc::clone(input))?;
+    let sum = residual(pass, input, attended, &format!("{name}.attn.residual"))?;
+    let (middle, norm_1) = norm(pass, &block.norm_1, sum, &format!("{name}.ln_1"))?;
+    let (computed, mlp) = mlp(pass, block, Rc::clone(&middle))?;
+    let sum = residual(pass, &middle, computed, &format!("{name}.mlp.residual"))?;
+    let (output, norm_2) = norm(pass, &block.norm_2, sum, &format!("{name}.ln_2"))?;
+    Ok((output, SavedBlock { norm_1, attention, norm_2, mlp }))
+}
+
+/// input + branch (rows, width); the branch is freed.
+fn residual(pass: &Pass<'_>, input: &Tensor, branch: Tensor, name: &str) -> Result<Rc<Tensor>, Error> {
+    let output = pass.activation(name, &[pass.rows(), pass.width()])?;
+    operations::add(&output, input, &branch)?;
+    Ok(Rc::new(output))
+}
+
+fn norm(
+    pass: &Pass<'_>,
+    norm: &Norm<Parameter>,
+    input: Rc<Tensor>,
+    name: &str,
+) -> Result<(Rc<Tensor>, SavedNorm), Error> {
+    let _scope = memscope::scope(name.rsplit('.').next().unwrap_or(name));
+    let output = pass.activation(&format!("{name}.output"), &[pass.rows(), pass.width()])?;
+    let mean = pass.activation(&format!("{name}.mean"), &[pass.rows()])?;
+    let rstd = pass.activation(&format!("{name}.rstd"), &[pass.rows()])?;
+    operations::layernorm_forward(&output, [&mean, &rstd], &input, norm.weight.weight(), norm.bias.weight())?;
+    Ok((Rc::new(output), SavedNorm { input, mean, rstd }))
+}
+
+/// output (rows, outputs) = input (rows, inputs) · weightᵀ + bias
+fn linear(pass: &Pass<'_>, linear: &Linear<Parameter>, input: &Tensor, output: &Tensor) -> Result<(), Error> {
+    project(pass, linear.weight.weight(), Some(linear.bias.weight()), input, output)
+}
+
+fn project(
+    pass: &Pass<'_>,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    input: &Tensor,
+    output: &Tensor,
+) -> Result<(), Error> {
+    let rows = pass.rows();
+    let (inputs, outputs) = (input.elements() / rows, output.elements() / rows);
+    let (a, b) = (Matrix::new(input, rows, inputs), Matrix::new(weight, outputs, inputs).transposed());
+    operations::matmul(&Product { bias, ..Product::new(output, a, b) })
+}
+
+/// The attention's output before it is added to the residual stream, (rows, width), a temporary.
+fn attention(pass: &Pass<'_>, block: &Block<Parameter>, input: Rc<Tensor>) -> Result<(Tensor, SavedAttention), Error> {
+    let _scope = memscope::scope("attn");
+    let name = &block.name;
+    let heads = pass.heads();
+    let (rows, width, t, d) = (pass.rows(), pass.width(), heads.sequence, heads.head_width);
+
+    let qkv = pass.workspace(&format!("{name}.attn.qkv"), &[rows, 3 * width])?;
+    linear(pass, &block.qkv, &input, &qkv)?;
+    let apart = |which| pass.activation(&format!("{name}.attn.{which}"), &pass.shape_of_heads());
+    let (q, k, v) = (apart("q")?, apart("k")?, apart("v")?);
+    operations::split_qkv([&q, &k, &v], &qkv, heads)?;
+    drop(qkv);
+
+    let scores = pass.workspace(&format!("{name}.attn.scores"), &pass.shape_of_scores())?;
+    let (a, b) = (Matrix::new(&q, t, d), Matrix::new(&k, t, d).transposed());
+    operations::matmul(&Product { alpha: score_scale(d), ..Product::new(&scores, a, b) })?;
+    let probabilities = pass.activation(&format!("{name}.attn.probabilities"), &pass.shape_of_scores())?;
+    let causal = pass.plan.configuration.family == Family::Gpt2;
+    operations::softmax_forward(&probabilities, &scores, t, causal)?;
+    drop(scores);
+
+    let context = pass.workspace(&format!("{name}.attn.context"), &pass.shape_of_heads())?;
+    let (a, b) = (Matrix::new(&probabilities, t, t), Matrix::new(&v, t, d));
+    operations::matmul(&Product::new(&context, a, b))?;
+    let merged = pass.activation(&format!("{name}.attn.merged"), &[rows, width])?;
+    operations::merge_heads(&merged, &context, heads)?;
+    drop(context);
+
+    let output = pass.workspace(&format!("{name}.attn.output"), &[rows, width])?;
+    linear(pass, &block.projection, &merged, &output)?;
+    Ok((output, SavedAttention { input, q, k, v, probabilities, merged }))
+}
+
+/// Scores are divided by √(width of a head).
+pub(super) fn score_scale(head_width: u64) -> f32 {
+    1.0 / (head_width as f32).sqrt()
+}
+
+/// The MLP's output before it is added to the residual stream, (rows, width), a temporary.
+fn mlp(pass: &Pass<'_>, block: &Block<Parameter>, input: Rc<Tensor>) -> Result<(Tensor, SavedMlp), Error> {
+    let _scope = memscope::scope("mlp");
+    let name = &block.name;
+    let (rows, width) = (pass.rows(), pass.width());
+    let expanded = pass.activation(&format!("{name}.mlp.fc"), &[rows, 4 * width])?;
+    linear(pass, &block.expand, &input, &expanded)?;
+    let activated = pass.activation(&format!("{name}.mlp.gelu"), &[rows, 4 * width])?;
+    operations::gelu_forward(&activated, &expanded)?;
+    let output = pass.workspace(&format!("{name}.mlp.output"), &[rows, width])?;
+    linear(pass, &block.contract, &activated, &output)?;
+    Ok((output, SavedMlp { input, expanded, activated }))
+}
+
+/// The logits (rows, vocabulary), a temporary that lives until the loss has read it.
+fn decode(pass: &Pass<'_>, network: &Network<Parameter>, input: &Tensor) -> Result<Tensor, Error> {
+    let logits = pass.workspace("logits", &[pass.rows(), pass.plan.configuration.vocabulary])?;
+    let weight = network.decoder.as_ref().unwrap_or(&network.tokens).weight();
+    let bias = network.bert.as_ref().map(|bert| bert.decoder_bias.weight());
+    project(pass, weight, bias, input, &logits)?;
+    Ok(logits)
+}
+
+/// The mean cross-entropy over the targets that count (1), and the log-probabilities (rows, vocabulary), which are kept.
+pub(super) fn loss(pass: &Pass<'_>, logits: Tensor, inputs: &Inputs) -> Result<(Tensor, Tensor), Error> {
+    let _scope = memscope::scope("loss");
+    let vocabulary = pass.plan.configuration.vocabulary;
+    let log_probabilities = pass.activation("loss.log_probabilities", &[pass.rows(), vocabulary])?;
+    operations::log_softmax_forward(&log_probabilities, &logits, vocabulary)?;
+    drop(logits);
+    let loss = pass.workspace("loss", &[1])?;
+    operations::nll_forward(&loss, &log_probabilities, &inputs.targets, 1.0 / inputs.counted as f32)?;
+    Ok((loss, log_probabilities))
+}

@@ -1,0 +1,333 @@
+//! What a model is: its sizes, and its parameters with their names, shapes and first values.
+//!
+//! Owns: the configurations by name, and one description of the network from which the parameters are both counted and
+//! allocated. Refuses: the device.
+//!
+//! GPT-2 is as published (Radford et al. 2019): blocks that normalise before attention and MLP, causal attention, the head
+//! tied to the token embedding. BERT is as published (Devlin et al. 2018) for masked words: blocks that normalise
+//! after each addition, attention in both directions, token types, and a head of dense, GELU, normalisation and a decoder
+//! tied to the token embedding with a bias of its own. The pooler, which only next-sentence prediction uses, is left out,
+//! so that bert-base has 109,514,298 parameters. Both use the tanh form of GELU, and no dropout.
+
+use crate::Error;
+
+/// A model by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Model {
+    /// A GPT of 0.9 million parameters that learns bytes in seconds on a CPU.
+    Tiny,
+    /// BERT base, trained on masked words.
+    BertBase,
+    /// GPT-2 small, 124,439,808 parameters.
+    #[value(name = "gpt2-124m")]
+    Gpt2Small,
+    /// GPT-2 medium, 354,823,168 parameters.
+    #[value(name = "gpt2-medium")]
+    Gpt2Medium,
+    /// GPT-2 large, 774,030,080 parameters.
+    #[value(name = "gpt2-large")]
+    Gpt2Large,
+    /// GPT-2 xl, 1,557,611,200 parameters.
+    #[value(name = "gpt2-xl")]
+    Gpt2Xl,
+}
+
+/// Which of the two architectures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// Predicts the next token.
+    Gpt2,
+    /// Predicts masked tokens.
+    Bert,
+}
+
+/// The sizes of a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Configuration {
+    /// Architecture.
+    pub family: Family,
+    /// Blocks.
+    pub layers: u64,
+    /// Width of the residual stream.
+    pub width: u64,
+    /// Attention heads; they divide the width.
+    pub heads: u64,
+    /// Tokens that the model knows.
+    pub vocabulary: u64,
+    /// Longest sequence.
+    pub positions: u64,
+    /// The head uses the token embedding as its weight.
+    pub tied: bool,
+}
+
+/// Kinds of tokens that BERT tells apart (first and second sentence).
+pub const TOKEN_TYPES: u64 = 2;
+
+impl Model {
+    /// Its sizes as published.
+    pub fn configuration(self) -> Configuration {
+        let gpt2 = |layers, width, heads| Configuration {
+            family: Family::Gpt2,
+            layers,
+            width,
+            heads,
+            vocabulary: 50_257,
+            positions: 1024,
+            tied: true,
+        };
+        match self {
+            Model::Tiny => Configuration { vocabulary: 256, positions: 256, ..gpt2(4, 128, 4) },
+            Model::BertBase => {
+                Configuration { family: Family::Bert, vocabulary: 30_522, positions: 512, ..gpt2(12, 768, 12) }
+            }
+            Model::Gpt2Small => gpt2(12, 768, 12),
+            Model::Gpt2Medium => gpt2(24, 1024, 16),
+            Model::Gpt2Large => gpt2(36, 1280, 20),
+            Model::Gpt2Xl => gpt2(48, 1600, 25),
+        }
+    }
+}
+
+/// A parameter before it is allocated.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Description {
+    /// Its name, e.g. `transformer.h.3.attn.qkv.weight`.
+    pub name: String,
+    /// Rows and columns, or the one size of a vector.
+    pub shape: Vec<u64>,
+    /// Its first values.
+    pub initial: Initial,
+}
+
+/// First values of a parameter.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Initial {
+    /// All the same.
+    Constant(f32),
+    /// Normally distributed with mean 0 and this deviation.
+    Normal(f32),
+}
+
+/// A fully connected layer: output = input · weightᵀ + bias.
+pub(crate) struct Linear<P> {
+    /// (outputs, inputs)
+    pub weight: P,
+    /// (outputs)
+    pub bias: P,
+}
+
+/// A layer normalisation.
+pub(crate) struct Norm<P> {
+    /// (width)
+    pub weight: P,
+    /// (width)
+    pub bias: P,
+}
+
+/// A transformer block. In GPT-2 each norm comes before its part, in BERT after.
+pub(crate) struct Block<P> {
+    /// Name of the block's module, e.g. `transformer.h.3`.
+    pub name: String,
+    pub norm_1: Norm<P>,
+    /// (3 · width, width)
+    pub qkv: Linear<P>,
+    /// (width, width)
+    pub projection: Linear<P>,
+    pub norm_2: Norm<P>,
+    /// (4 · width, width)
+    pub expand: Linear<P>,
+    /// (width, 4 · width)
+    pub contract: Linear<P>,
+}
+
+/// What only BERT has.
+pub(crate) struct BertParts<P> {
+    /// (token types, width)
+    pub token_types: P,
+    pub embedding_norm: Norm<P>,
+    /// (width, width)
+    pub transform: Linear<P>,
+    /// (vocabulary)
+    pub decoder_bias: P,
+}
+
+/// All parameters of a model, each a `P`.
+pub(crate) struct Network<P> {
+    /// (vocabulary, width)
+    pub tokens: P,
+    /// (positions, width)
+    pub positions: P,
+    pub blocks: Vec<Block<P>>,
+    /// Before GPT-2's head, or inside BERT's.
+    pub final_norm: Norm<P>,
+    /// (vocabulary, width); the token embedding when there is none.
+    pub decoder: Option<P>,
+    pub bert: Option<BertParts<P>>,
+}
+
+impl<P> Network<P> {
+    /// The network of this configuration, each parameter made by `make`, in the order of the forward pass.
+    pub fn build<E>(
+        configuration: &Configuration,
+        make: &mut dyn FnMut(Description) -> Result<P, E>,
+    ) -> Result<Network<P>, E> {
+        let Configuration { family, layers, width, vocabulary, positions, tied, .. } = *configuration;
+        let (model, blocks_in, block, head) = match family {
+            Family::Gpt2 => ("transformer", "transformer", "h", "lm_head"),
+            Family::Bert => ("bert.embeddings", "bert.encoder", "layer", "cls.predictions"),
+        };
+        let mut maker = Maker { make, layers };
+        let tokens = maker.table(format!("{model}.wte.weight"), vocabulary, width)?;
+        let positions = maker.table(format!("{model}.wpe.weight"), positions, width)?;
+        let embedding = match family {
+            Family::Gpt2 => None,
+            Family::Bert => {
+                let token_types = maker.table(format!("{model}.token_types.weight"), TOKEN_TYPES, width)?;
+                Some((token_types, maker.norm(&format!("{model}.norm"), width)?))
+            }
+        };
+        let blocks = (0..layers)
+            .map(|layer| maker.block(format!("{blocks_in}.{block}.{layer}"), width))
+            .collect::<Result<Vec<_>, E>>()?;
+        let (final_norm, transform) = match family {
+            Family::Gpt2 => (maker.norm(&format!("{model}.ln_f"), width)?, None),
+            Family::Bert => {
+                let transform = maker.linear(&format!("{head}.transform"), width, width, false)?;
+                (maker.norm(&format!("{head}.norm"), width)?, Some(transform))
+            }
+        };
+        let decoder_name = if family == Family::Gpt2 { head.to_owned() } else { format!("{head}.decoder") };
+        let decoder = match tied {
+            true => None,
+            false => Some(maker.table(format!("{decoder_name}.weight"), vocabulary, width)?),
+        };
+        let bert = match embedding.zip(transform) {
+            None => None,
+            Some(((token_types, embedding_norm), transform)) => Some(BertParts {
+                token_types,
+                embedding_norm,
+                transform,
+                decoder_bias: maker.vector(format!("{decoder_name}.bias"), vocabulary, 0.0)?,
+            }),
+        };
+        Ok(Network { tokens, positions, blocks, final_norm, decoder, bert })
+    }
+
+    /// Every parameter, in the order in which they were made.
+    pub fn parameters_mut(&mut self) -> Vec<&mut P> {
+        let mut all = vec![&mut self.tokens, &mut self.positions];
+        let mut after = Vec::new();
+        let mut last = None;
+        if let Some(bert) = &mut self.bert {
+            all.extend([&mut bert.token_types, &mut bert.embedding_norm.weight, &mut bert.embedding_norm.bias]);
+            after.extend([&mut bert.transform.weight, &mut bert.transform.bias]);
+            last = Some(&mut bert.decoder_bias);
+        }
+        for block in &mut self.blocks {
+            let Block { norm_1, qkv, projection, norm_2, expand, contract, .. } = block;
+            all.extend([&mut norm_1.weight, &mut norm_1.bias, &mut qkv.weight, &mut qkv.bias]);
+            all.extend([&mut projection.weight, &mut projection.bias, &mut norm_2.weight, &mut norm_2.bias]);
+            all.extend([&mut expand.weight, &mut expand.bias, &mut contract.weight, &mut contract.bias]);
+        }
+        all.extend(after);
+        all.extend([&mut self.final_norm.weight, &mut self.final_norm.bias]);
+        all.extend(&mut self.decoder);
+        all.extend(last);
+        all
+    }
+}
+
+/// Deviation of first weights in both papers.
+const DEVIATION: f32 = 0.02;
+
+/// Makes the parameters of modules.
+struct Maker<'a, P, E> {
+    make: &'a mut dyn FnMut(Description) -> Result<P, E>,
+    layers: u64,
+}
+
+impl<P, E> Maker<'_, P, E> {
+    fn table(&mut self, name: String, rows: u64, columns: u64) -> Result<P, E> {
+        (self.make)(Description { name, shape: vec![rows, columns], initial: Initial::Normal(DEVIATION) })
+    }
+
+    fn vector(&mut self, name: String, size: u64, value: f32) -> Result<P, E> {
+        (self.make)(Description { name, shape: vec![size], initial: Initial::Constant(value) })
+    }
+
+    fn norm(&mut self, name: &str, width: u64) -> Result<Norm<P>, E> {
+        let weight = self.vector(format!("{name}.weight"), width, 1.0)?;
+        Ok(Norm { weight, bias: self.vector(format!("{name}.bias"), width, 0.0)? })
+    }
+
+    /// With `onto_residual`, the deviation is divided by √(2 · layers), as GPT-2 does for what is added to the residual
+    /// stream, so that the sum does not grow with depth.
+    fn linear(&mut self, name: &str, outputs: u64, inputs: u64, onto_residual: bool) -> Result<Linear<P>, E> {
+        let deviation = if onto_residual { DEVIATION / (2.0 * self.layers as f32).sqrt() } else { DEVIATION };
+        let weight = (self.make)(Description {
+            name: format!("{name}.weight"),
+            shape: vec![outputs, inputs],
+            initial: Initial::Normal(deviation),
+        })?;
+        Ok(Linear { weight, bias: self.vector(format!("{name}.bias"), outputs, 0.0)? })
+    }
+
+    fn block(&mut self, name: String, width: u64) -> Result<Block<P>, E> {
+        Ok(Block {
+            norm_1: self.norm(&format!("{name}.ln_1"), width)?,
+            qkv: self.linear(&format!("{name}.attn.qkv"), 3 * width, width, false)?,
+            projection: self.linear(&format!("{name}.attn.proj"), width, width, true)?,
+            norm_2: self.norm(&format!("{name}.ln_2"), width)?,
+            expand: self.linear(&format!("{name}.mlp.fc"), 4 * width, width, false)?,
+            contract: self.linear(&format!("{name}.mlp.proj"), width, 4 * width, true)?,
+            name,
+        })
+    }
+}
+
+impl Configuration {
+    /// Every parameter of the model, in the order of the forward pass.
+    pub fn parameters(&self) -> Vec<Description> {
+        let mut all = Vec::new();
+        let built = Network::build(self, &mut |description| {
+            all.push(description);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        match built {
+            Ok(_) => all,
+        }
+    }
+
+    /// How many numbers the parameters are. The sizes must have been checked ([`Configuration::check`]).
+    pub fn parameter_count(&self) -> u64 {
+        self.parameters().iter().map(|parameter| parameter.shape.iter().product::<u64>()).sum()
+    }
+
+    /// Checks that the sizes make a model, and that the kernels can address it.
+    ///
+    /// # Errors
+    /// [`Error::Arguments`] with the size at fault.
+    pub fn check(&self) -> Result<(), Error> {
+        let Configuration { layers, width, heads, vocabulary, positions, .. } = *self;
+        // Beyond any model there is; so that no product of two of them and a batch leaves 64 bits.
+        in_range("--layers", layers, 1, 10_000)?;
+        in_range("--width", width, 1, 1 << 20)?;
+        in_range("--heads", heads, 1, 1 << 16)?;
+        in_range("--vocabulary", vocabulary, 2, 4_000_000)?;
+        in_range("--positions", positions, 1, 1 << 24)?;
+        if width % heads != 0 {
+            return Err(Error::Arguments(format!(
+                "--heads {heads} does not divide --width {width}: each head takes an equal part of the width"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Checks one size.
+pub(super) fn in_range(argument: &str, size: u64, least: u64, most: u64) -> Result<(), Error> {
+    match (least..=most).contains(&size) {
+        true => Ok(()),
+        false => Err(Error::Arguments(format!("{argument} {size} is out of range: it must be {least} to {most}"))),
+    }
+}

@@ -1,0 +1,28 @@
+//! The launchers: one function a kernel, with the tensors that it takes.
+//!
+//! Owns: launch configurations and the check that tensors have the size that the kernel will touch. Refuses: to allocate.
+//! What each computes is in the kernel's source, kernels/cu/.
+//!
+//! Every function fails with [`crate::Error::Driver`] when the launch does, and panics when the sizes do not agree, which
+//! is a fault of the model's code and never of a user's arguments.
+
+mod attention;
+mod elementwise;
+mod embedding;
+mod layernorm;
+mod loss;
+mod matmul;
+
+pub(crate) use attention::{
+    Heads, merge_heads, merge_heads_backward, softmax_backward, softmax_forward, split_qkv, split_qkv_backward,
+};
+pub(crate) use elementwise::{AdamW, adamw, add, fill, gelu_backward, gelu_forward, init_normal};
+pub(crate) use embedding::{embedding_backward_position, embedding_backward_table, embedding_forward};
+pub(crate) use layernorm::{layernorm_backward_input, layernorm_backward_parameters, layernorm_forward};
+pub(crate) use loss::{log_softmax_backward, log_softmax_forward, nll_backward, nll_forward};
+pub(crate) use matmul::{Matrix, Product, bias_backward, matmul};
+
+/// A dimension as kernels take it: the arguments were checked to fit (gpt/arguments.rs).
+fn dimension(size: u64) -> u32 {
+    u32::try_from(size).expect("dimensions were checked to fit in 32 bits")
+}

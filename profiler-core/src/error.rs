@@ -59,6 +59,9 @@ pub enum Error {
         /// What to do.
         advice: &'static str,
     },
+    /// A report was asked for at a moment that the session does not have.
+    #[error(transparent)]
+    Instant(#[from] crate::report::InstantError),
     /// Another memscope is at work on this session.
     #[error("the session {} is being recorded by another memscope; wait for its end, or attach to it", path.display())]
     Busy {

@@ -1,0 +1,111 @@
+//! What is live in one process, by address.
+//!
+//! Owns: which allocation or block an address means now, and which frees may still be taken back. Refuses: sums.
+//!
+//! Live allocations never overlap one another, and neither do blocks: whoever enters evicts what lies in its place.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::row::AllocationId;
+
+/// Live ranges by first address.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    spans: BTreeMap<u64, Span>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    end: u64,
+    id: AllocationId,
+}
+
+impl Ranges {
+    /// Takes the range; it must be vacant.
+    pub fn enter(&mut self, address: u64, bytes: u64, id: AllocationId) {
+        self.spans.insert(address, Span { end: end(address, bytes), id });
+    }
+
+    /// The range that begins at `address` leaves.
+    pub fn leave(&mut self, address: u64) -> Option<AllocationId> {
+        self.spans.remove(&address).map(|span| span.id)
+    }
+
+    /// The range that begins at or holds `address`.
+    pub fn holding(&self, address: u64) -> Option<AllocationId> {
+        let (start, span) = self.spans.range(..=address).next_back()?;
+        (*start == address || address < span.end).then_some(span.id)
+    }
+
+    /// The range that holds all of these bytes.
+    pub fn holding_all(&self, address: u64, bytes: u64) -> Option<AllocationId> {
+        let (_, span) = self.spans.range(..=address).next_back()?;
+        (end(address, bytes) <= span.end).then_some(span.id)
+    }
+
+    /// First addresses of the ranges that share a byte with this one, in order.
+    pub fn overlapping(&self, address: u64, bytes: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        if let Some((start, span)) = self.spans.range(..address).next_back()
+            && span.end > address
+        {
+            found.push(*start);
+        }
+        found.extend(self.spans.range(address..end(address, bytes)).map(|(start, _)| *start));
+        found
+    }
+
+    /// First addresses of all ranges, in order.
+    pub fn addresses(&self) -> Vec<u64> {
+        self.spans.keys().copied().collect()
+    }
+}
+
+/// End of a range, exclusive. An empty one is held to have one byte, so that two of them cannot share an address.
+fn end(address: u64, bytes: u64) -> u64 {
+    address.saturating_add(bytes.max(1))
+}
+
+/// An allocation that was freed, as long as the driver may still refuse.
+#[derive(Debug)]
+pub(crate) struct Freed {
+    /// Slot of the free.
+    pub slot: u64,
+    /// The allocation, and where its death stands in the process's changes.
+    pub death: (AllocationId, usize),
+    /// The blocks that went with it.
+    pub blocks: Vec<(AllocationId, usize)>,
+}
+
+/// The memory of one process.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// What the driver granted.
+    pub owned: Ranges,
+    /// Blocks inside it (and those outside of all).
+    pub blocks: Ranges,
+    /// The last free at each address.
+    pub freed: HashMap<u64, Freed>,
+    /// Slot of the last free at each address that was not live.
+    pub unknown: HashMap<u64, u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_means_the_range_around_it() {
+        let mut ranges = Ranges::default();
+        ranges.enter(100, 10, AllocationId(1));
+        ranges.enter(110, 0, AllocationId(2));
+        assert_eq!(ranges.holding(109), Some(AllocationId(1)));
+        assert_eq!(ranges.holding(110), Some(AllocationId(2)));
+        assert_eq!(ranges.holding(111), None);
+        assert_eq!(ranges.holding_all(105, 5), Some(AllocationId(1)));
+        assert_eq!(ranges.holding_all(105, 6), None);
+        assert_eq!(ranges.overlapping(90, 11), vec![100]);
+        assert_eq!(ranges.overlapping(109, 100), vec![100, 110]);
+        assert_eq!(ranges.overlapping(u64::MAX, u64::MAX), Vec::<u64>::new());
+    }
+}

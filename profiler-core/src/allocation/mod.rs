@@ -1,0 +1,24 @@
+//! Records become allocations: who holds which bytes, from when to when, and what for.
+//!
+//! Owns: the live model ([`Model`]) and the facts about one allocation ([`Allocation`]). Refuses: to judge (`findings`), to
+//! add up over the whole session (`timeline`), and to read or write files.
+//!
+//! One process's records are applied in slot order, which is exact. Processes are applied in the order in which their
+//! entries arrive; figures that need all processes in the order of time are made by `timeline`, in a second pass.
+
+mod apply;
+mod device;
+mod memory;
+mod model;
+mod names;
+mod process;
+mod row;
+
+pub use device::Device;
+pub(crate) use device::canonical;
+pub use model::{Changes, DeviceProgress, Model, Progress, Retag};
+pub use names::{Names, Scopes};
+pub use row::{Allocation, AllocationId, flag};
+
+pub(crate) use model::{Doubts, Failure, Marker, MarkerKind};
+pub(crate) use process::{Change, Process};

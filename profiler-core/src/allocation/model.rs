@@ -1,0 +1,313 @@
+//! The live model of a session: feed it entries, ask it at any time.
+//!
+//! Owns: all that is known of the session, and the running ledgers. Refuses: figures over the whole session (`timeline`).
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use memscope_wire::{Category, MemoryKind, Origin};
+
+use crate::journal::entry::{Nanoseconds, ProcessIndex, SessionEnd, SessionInfo, TelemetrySample};
+use crate::ledger::{CATEGORIES, EventRows};
+
+use super::device::Device;
+use super::names::{Names, Scopes};
+use super::process::Process;
+use super::row::{Allocation, AllocationId};
+
+/// A session as far as its entries have been applied.
+#[derive(Debug, Default)]
+pub struct Model {
+    pub(crate) session: SessionInfo,
+    pub(crate) end: Option<SessionEnd>,
+    pub(crate) truncated: Option<String>,
+    pub(crate) allocations: Vec<Allocation>,
+    pub(crate) names: Names,
+    pub(crate) scopes: Scopes,
+    pub(crate) steps: Numbers,
+    pub(crate) streams: Numbers,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) device_by_uuid: HashMap<String, u16>,
+    pub(crate) host: EventRows,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) process_by_index: HashMap<ProcessIndex, usize>,
+    pub(crate) markers: Vec<Marker>,
+    pub(crate) telemetry: Vec<TelemetrySample>,
+    pub(crate) doubts: Doubts,
+    peak_live: u64,
+}
+
+/// Numbers that repeat (steps, streams), each stored once.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    values: Vec<u64>,
+    positions: HashMap<u64, u32>,
+}
+
+impl Numbers {
+    /// Position of this value, new if need be.
+    pub fn position(&mut self, value: u64) -> u32 {
+        let next = self.values.len() as u32;
+        let position = *self.positions.entry(value).or_insert(next);
+        if position == next {
+            self.values.push(value);
+        }
+        position
+    }
+
+    /// The value at a position.
+    pub fn value(&self, position: u32) -> u64 {
+        self.values.get(position as usize).copied().unwrap_or_default()
+    }
+}
+
+/// A moment that is not an allocation's.
+#[derive(Clone, Debug)]
+pub(crate) struct Marker {
+    /// Position of the process.
+    pub process: u32,
+    /// Clock of the process.
+    pub ticks: u64,
+    pub kind: MarkerKind,
+}
+
+impl Marker {
+    /// What was refused, if this marks a refused allocation.
+    pub fn failure(&self) -> Option<&Failure> {
+        match &self.kind {
+            MarkerKind::Failure(failure) => Some(failure),
+            _ => None,
+        }
+    }
+}
+
+/// What a marker marks.
+#[derive(Clone, Debug)]
+pub(crate) enum MarkerKind {
+    /// A step begins: position in the table of steps.
+    Step(u32),
+    /// A phase begins: a name.
+    Phase(u32),
+    /// The driver refused an allocation.
+    Failure(Failure),
+}
+
+/// An allocation that the driver refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub requested: u64,
+    pub free: u64,
+    pub total: u64,
+    pub device: u16,
+    pub result: i32,
+    pub function: u32,
+    pub memory: MemoryKind,
+    pub scope: u32,
+    pub phase: u32,
+    pub step: u32,
+}
+
+/// What the model met and could not account for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Doubts {
+    /// Frees of addresses that were not live.
+    pub free_of_unknown: u64,
+    /// The same for blocks.
+    pub block_free_of_unknown: u64,
+    /// Tags of addresses that were not live.
+    pub tag_of_unknown: u64,
+    /// Blocks in no known allocation.
+    pub outside_blocks: u64,
+    /// Frees that the driver refused.
+    pub refused_frees: u64,
+    /// Refused frees whose memory was given again before the refusal was read.
+    pub refused_too_late: u64,
+    /// Events beyond what a session can number.
+    pub over_limit: u64,
+}
+
+/// What one entry changed, for views that keep what they drew.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Changes {
+    /// Allocations that are new.
+    pub born: Range<u32>,
+    /// Allocations that ended.
+    pub ended: Vec<AllocationId>,
+    /// Allocations whose end was taken back: the driver refused the free.
+    pub revived: Vec<AllocationId>,
+    /// Allocations whose category or name changed, for their whole life.
+    pub retagged: Vec<Retag>,
+    /// Allocations that turned out to be containers.
+    pub containers: Vec<AllocationId>,
+    /// True when a step or phase began, an allocation was refused, or the session's own facts changed.
+    pub marks: bool,
+}
+
+/// A category or name learned later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retag {
+    /// Whose.
+    pub allocation: AllocationId,
+    /// The category until now.
+    pub was: Category,
+    /// The category from now on.
+    pub is: Category,
+    /// How it is known.
+    pub origin: Origin,
+}
+
+/// What fits on one line while the session runs. Sums over all devices, in bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Device memory in use by what is live.
+    pub live_bytes: u64,
+    /// Largest [`Progress::live_bytes`] so far.
+    pub peak_live_bytes: u64,
+    /// The same by [`Category`] number.
+    pub live_by_category: [u64; CATEGORIES],
+    /// Device memory granted by the driver.
+    pub reserved_bytes: u64,
+    /// Allocations and blocks so far.
+    pub allocations: u64,
+    /// The step begun last, in whatever process.
+    pub step: Option<u64>,
+    /// Processes seen so far.
+    pub processes: u64,
+    /// Events that could not be written.
+    pub dropped_events: u64,
+    /// One a device.
+    pub devices: Vec<DeviceProgress>,
+}
+
+/// One device of [`Progress`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceProgress {
+    /// UUID, without `GPU-`; `None` when only its ordinal is known.
+    pub uuid: Option<String>,
+    /// Total memory, if known.
+    pub capacity: Option<u64>,
+    /// Live bytes.
+    pub live_bytes: u64,
+    /// Largest live bytes so far.
+    pub peak_live_bytes: u64,
+    /// Bytes granted by the driver.
+    pub reserved_bytes: u64,
+}
+
+impl Model {
+    /// A session of which nothing is known yet.
+    pub fn new() -> Model {
+        Model { names: Names::new(), ..Model::default() }
+    }
+
+    /// Says that the journal broke off, and why; reports carry it as a finding.
+    pub fn journal_truncated(&mut self, why: impl Into<String>) {
+        self.truncated = Some(why.into());
+    }
+
+    /// The session's facts.
+    pub fn session(&self) -> &SessionInfo {
+        &self.session
+    }
+
+    /// All allocations and blocks, by [`AllocationId`].
+    pub fn allocations(&self) -> &[Allocation] {
+        &self.allocations
+    }
+
+    /// The names that allocations refer to.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The scopes that allocations refer to.
+    pub fn scopes(&self) -> &Scopes {
+        &self.scopes
+    }
+
+    /// The devices, without those that turned out to be another one.
+    pub fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.devices.iter().filter(|device| device.alias.is_none())
+    }
+
+    /// The ledger of pinned host memory now.
+    pub fn host(&self) -> &EventRows {
+        &self.host
+    }
+
+    /// Where the session stands.
+    pub fn progress(&self) -> Progress {
+        let mut progress = Progress {
+            peak_live_bytes: self.peak_live,
+            allocations: self.allocations.len() as u64,
+            step: self.last_step(),
+            processes: self.processes.len() as u64,
+            dropped_events: self.processes.iter().map(|process| process.counters.dropped).sum(),
+            ..Progress::default()
+        };
+        for device in self.devices() {
+            let live = device.rows.live_bytes();
+            progress.live_bytes = progress.live_bytes.wrapping_add(live);
+            progress.reserved_bytes = progress.reserved_bytes.wrapping_add(device.rows.reserved);
+            for (sum, bytes) in progress.live_by_category.iter_mut().zip(device.rows.live) {
+                *sum = sum.wrapping_add(bytes);
+            }
+            progress.devices.push(DeviceProgress {
+                uuid: device.uuid.clone(),
+                capacity: device.capacity,
+                live_bytes: live,
+                peak_live_bytes: device.peak_live,
+                reserved_bytes: device.rows.reserved,
+            });
+        }
+        progress
+    }
+
+    fn last_step(&self) -> Option<u64> {
+        self.markers.iter().rev().find_map(|marker| match marker.kind {
+            MarkerKind::Step(position) => Some(self.steps.value(position)),
+            _ => None,
+        })
+    }
+
+    /// The last moment of which anything is known.
+    pub(crate) fn last_time(&self) -> Nanoseconds {
+        let records = self
+            .processes
+            .iter()
+            .filter_map(|process| Some(process.time(process.ticks?, self.session.start_monotonic_ns)));
+        let samples = self.telemetry.last().map(|sample| sample.time);
+        records.chain(samples).chain(self.end.as_ref().map(|end| end.time)).max().unwrap_or_default()
+    }
+
+    /// The device that a position means now.
+    pub(crate) fn resolve(&self, mut position: u16) -> u16 {
+        while let Some(alias) = self.devices.get(position as usize).and_then(|device| device.alias) {
+            position = alias;
+        }
+        position
+    }
+
+    /// The ledger in which an allocation counts.
+    pub(crate) fn rows_mut(&mut self, memory: MemoryKind, device: u16) -> &mut EventRows {
+        if memory == MemoryKind::Host {
+            return &mut self.host;
+        }
+        let device = self.resolve(device) as usize;
+        match (self.devices.get_mut(device), memory) {
+            (None, _) => &mut self.host,
+            (Some(device), MemoryKind::Managed) => &mut device.managed,
+            (Some(device), _) => &mut device.rows,
+        }
+    }
+
+    /// Takes note of a new maximum, after something entered.
+    pub(crate) fn note_peak(&mut self, device: u16) {
+        let device = self.resolve(device) as usize;
+        if let Some(device) = self.devices.get_mut(device) {
+            device.peak_live = device.peak_live.max(device.rows.live_bytes());
+        }
+        let live = self.devices().fold(0u64, |sum, device| sum.wrapping_add(device.rows.live_bytes()));
+        self.peak_live = self.peak_live.max(live);
+    }
+}

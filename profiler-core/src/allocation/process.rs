@@ -1,0 +1,202 @@
+//! One process as the model knows it: its clock, its threads, its memory, and the list of what changed.
+//!
+//! Owns: state that belongs to a process alone. Refuses: sums and devices.
+
+use std::collections::HashMap;
+
+use crate::journal::entry::{Calibration, Counters, Nanoseconds, ProcessIndex, ProcessInfo};
+
+use super::memory::Memory;
+use super::names::Scopes;
+use super::row::AllocationId;
+
+/// Deepest nesting of scopes that is told apart; deeper scopes count as the one at this depth.
+const MAX_DEPTH: u32 = 256;
+
+/// A thread's place in the tree of scopes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Thread {
+    /// Its innermost scope.
+    pub scope: u32,
+    depth: u32,
+}
+
+impl Thread {
+    pub fn push(&mut self, scopes: &mut Scopes, name: u32) {
+        if self.depth < MAX_DEPTH {
+            self.scope = scopes.child(self.scope, name);
+        }
+        self.depth += 1;
+    }
+
+    /// False when no scope was open.
+    pub fn pop(&mut self, scopes: &Scopes) -> bool {
+        if self.depth == 0 {
+            return false;
+        }
+        if self.depth <= MAX_DEPTH {
+            self.scope = scopes.parent(self.scope);
+        }
+        self.depth -= 1;
+        true
+    }
+}
+
+/// What happened to a process's memory or marks, in four bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// An allocation begins.
+    Birth(AllocationId),
+    /// An allocation ends.
+    Death(AllocationId),
+    /// A step or phase begins, or an allocation was refused: position in the model's markers.
+    Marker(u32),
+    /// Something that turned out not to have happened: a free that the driver refused.
+    Void,
+}
+
+/// Most allocations, and most markers, of a session: what a [`Packed`] change can number.
+pub(crate) const MAX_NUMBER: usize = (1 << 30) - 1;
+
+#[derive(Clone, Copy, Debug)]
+struct Packed(u32);
+
+impl From<Change> for Packed {
+    fn from(change: Change) -> Packed {
+        Packed(match change {
+            Change::Birth(id) => id.0,
+            Change::Death(id) => 1 << 30 | id.0,
+            Change::Marker(number) => 2 << 30 | number,
+            Change::Void => 3 << 30,
+        })
+    }
+}
+
+impl From<Packed> for Change {
+    fn from(packed: Packed) -> Change {
+        let number = packed.0 & MAX_NUMBER as u32;
+        match packed.0 >> 30 {
+            0 => Change::Birth(AllocationId(number)),
+            1 => Change::Death(AllocationId(number)),
+            2 => Change::Marker(number),
+            _ => Change::Void,
+        }
+    }
+}
+
+/// One process of the session.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub info: ProcessInfo,
+    pub calibration: Option<Calibration>,
+    pub counters: Counters,
+    /// Slots that were read as never committed.
+    pub empty_slots: u64,
+    /// Slots that no entry brought.
+    pub missing_slots: u64,
+    /// Position of a device in the model, by CUDA ordinal.
+    pub devices: HashMap<u32, u16>,
+    /// Names of functions, by row.
+    pub functions: HashMap<u16, u32>,
+    pub threads: HashMap<u32, Thread>,
+    pub phase: u32,
+    /// Number in the table of steps plus 1; 0 before the first step.
+    pub step: u32,
+    pub memory: Memory,
+    /// Clock of the last record, never going back.
+    pub ticks: Option<u64>,
+    /// First slot that was not seen yet.
+    pub next_slot: u64,
+    changes: Vec<Packed>,
+}
+
+impl Process {
+    pub fn new(process: ProcessIndex) -> Process {
+        Process {
+            info: ProcessInfo {
+                process,
+                pid: 0,
+                parent_pid: 0,
+                start_time: 0,
+                exec_count: 0,
+                rank: None,
+                executable: String::new(),
+                command: Vec::new(),
+            },
+            calibration: None,
+            counters: Counters::default(),
+            empty_slots: 0,
+            missing_slots: 0,
+            devices: HashMap::new(),
+            functions: HashMap::new(),
+            threads: HashMap::new(),
+            phase: 0,
+            step: 0,
+            memory: Memory::default(),
+            ticks: None,
+            next_slot: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Appends a change and returns its position.
+    pub fn push(&mut self, change: Change) -> usize {
+        self.changes.push(change.into());
+        self.changes.len() - 1
+    }
+
+    /// Takes a change back.
+    pub fn void(&mut self, position: usize) {
+        if let Some(change) = self.changes.get_mut(position) {
+            *change = Change::Void.into();
+        }
+    }
+
+    /// The change at this position, in slot order.
+    pub fn change(&self, position: usize) -> Option<Change> {
+        self.changes.get(position).map(|packed| (*packed).into())
+    }
+
+    /// How many changes there are.
+    pub fn changes(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Time of a reading of this process's clock, after the session's start (which is time 0).
+    pub fn time(&self, ticks: u64, session_start: u64) -> Nanoseconds {
+        match &self.calibration {
+            None => Nanoseconds(ticks.saturating_sub(session_start)),
+            Some(calibration) => calibration.time(ticks, session_start),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_survives_packing() {
+        for change in [
+            Change::Birth(AllocationId(0)),
+            Change::Death(AllocationId(MAX_NUMBER as u32)),
+            Change::Marker(12),
+            Change::Void,
+        ] {
+            assert_eq!(Change::from(Packed::from(change)), change);
+        }
+    }
+
+    #[test]
+    fn scopes_deeper_than_the_limit_close_in_order() {
+        let (mut scopes, mut thread) = (Scopes::default(), Thread::default());
+        for name in 0..MAX_DEPTH + 3 {
+            thread.push(&mut scopes, name);
+        }
+        for _ in 0..MAX_DEPTH + 3 {
+            assert!(thread.pop(&scopes));
+        }
+        assert_eq!(thread.scope, Scopes::ROOT);
+        assert!(!thread.pop(&scopes));
+    }
+}

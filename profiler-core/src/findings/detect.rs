@@ -1,0 +1,307 @@
+//! Looks for each kind of finding.
+//!
+//! Owns: thresholds and sentences. Refuses: guesses.
+
+use std::collections::{BTreeMap, HashMap};
+
+use memscope_wire::Category;
+
+use crate::allocation::{Failure, Model, flag};
+use crate::report::units::{bytes, grouped};
+use crate::report::{ByCategory, Report, device_text, live_at, named_devices, seconds};
+use crate::timeline::{MarkerMoment, Settled, State};
+
+use super::{Detail, Finding, Group, Oom, Severity, growth};
+
+/// CUDA_ERROR_OUT_OF_MEMORY.
+const OUT_OF_MEMORY: i32 = 2;
+/// Percent of live bytes without category that is worth a note, and a warning.
+const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
+/// Cached bytes are worth a finding from this share of reserved bytes and this size on.
+const LARGE_CACHED: (f64, u64) = (25.0, 64 << 20);
+/// How many groups an out-of-memory names.
+const GROUPS: usize = 10;
+
+/// All findings, the gravest first.
+pub(crate) fn detect(model: &Model, settled: &Settled, report: &Report) -> Vec<Finding> {
+    let mut findings = refusals(model, settled);
+    findings.extend(recording(model, report));
+    findings.extend(doubts(model));
+    findings.extend(unknown_share(report));
+    for device in named_devices(model) {
+        findings.extend(growth::detect(model, settled, device));
+        findings.extend(large_cached(model, settled, device));
+    }
+    findings.sort_by_key(|finding| finding.severity);
+    findings
+}
+
+fn finding(severity: Severity, message: String, advice: &str, detail: Detail) -> Finding {
+    Finding { severity, message, advice: advice.to_owned(), detail }
+}
+
+/// What the driver refused: the last out-of-memory of each process and device, other results by function.
+fn refusals(model: &Model, settled: &Settled) -> Vec<Finding> {
+    let mut memory: BTreeMap<(u32, u16), (u64, &MarkerMoment, &Failure)> = BTreeMap::new();
+    let mut others: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
+    for moment in &settled.markers {
+        let marker = &model.markers[moment.marker as usize];
+        let Some(failure) = marker.failure() else { continue };
+        if failure.result == OUT_OF_MEMORY {
+            let last = memory.entry((marker.process, model.resolve(failure.device))).or_insert((0, moment, failure));
+            *last = (last.0 + 1, moment, failure);
+        } else {
+            let other = others.entry((failure.function, failure.result)).or_default();
+            *other = (other.0 + 1, failure.requested);
+        }
+    }
+    let ooms = memory.into_iter().map(|((process, device), (refusals, moment, failure))| {
+        let pid = model.processes[process as usize].info.pid;
+        oom(oom_facts(model, settled, (pid, device as usize, refusals), moment, failure))
+    });
+    let others = others.into_iter().map(|((function, result), (times, requested))| {
+        let function = model.names.text(function);
+        finding(
+            Severity::Warning,
+            format!("{function} was refused {times} times with result {result}, not for want of memory"),
+            "look up the result code in CUresult; the arguments of the call are probably wrong",
+            Detail::AllocationRefused { function, result, times, requested },
+        )
+    });
+    ooms.chain(others).collect()
+}
+
+fn oom_facts(
+    model: &Model,
+    settled: &Settled,
+    (pid, device, refusals): (u32, usize, u64),
+    moment: &MarkerMoment,
+    failure: &Failure,
+) -> Oom {
+    let some = |text: String| Some(text).filter(|text| !text.is_empty());
+    let state = moment.state.unwrap_or_default();
+    let told = failure.total > 0;
+    Oom {
+        device: device_text(model, device),
+        pid,
+        function: model.names.text(failure.function),
+        requested: failure.requested,
+        free: told.then_some(failure.free),
+        total: told.then_some(failure.total),
+        refusals,
+        time_s: seconds(moment.time),
+        step: failure.step.checked_sub(1).map(|position| model.steps.value(position)),
+        phase: some(model.names.text(failure.phase)),
+        scope: some(model.scopes.path(failure.scope, &model.names)),
+        reserved: state.rows.reserved,
+        live: state.rows.live_bytes(),
+        by_category: ByCategory::from_numbers(state.rows.live),
+        cached: state.rows.cached,
+        largest_groups: largest_groups(model, settled, device, &state),
+    }
+}
+
+fn largest_groups(model: &Model, settled: &Settled, device: usize, state: &State) -> Vec<Group> {
+    let mut groups: HashMap<(u32, u32, u32, Category), (u64, u64)> = HashMap::new();
+    for (allocation, _) in live_at(model, settled, device, state.order) {
+        let key = match (allocation.name, allocation.scope) {
+            (0, 0) => (0, 0, allocation.function),
+            (0, scope) => (0, scope, 0),
+            (name, _) => (name, 0, 0),
+        };
+        let group = groups.entry((key.0, key.1, key.2, allocation.category)).or_default();
+        *group = (group.0.wrapping_add(allocation.requested), group.1 + 1);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(key, (bytes, _))| (std::cmp::Reverse(*bytes), *key));
+    let group =
+        |((name, scope, function, category), (bytes, allocations)): ((u32, u32, u32, Category), (u64, u64))| Group {
+            name: match (name, scope) {
+                (0, 0) => model.names.text(function),
+                (0, scope) => model.scopes.path(scope, &model.names),
+                (name, _) => model.names.text(name),
+            },
+            category: category.name().to_owned(),
+            bytes,
+            allocations,
+        };
+    groups.into_iter().take(GROUPS).map(group).collect()
+}
+
+fn oom(oom: Oom) -> Finding {
+    let mut message = format!("out of memory on {}: {} asked for {}", oom.device, oom.function, bytes(oom.requested));
+    if let (Some(free), Some(total)) = (oom.free, oom.total) {
+        message.push_str(&format!(", {} of {} were free", bytes(free), bytes(total)));
+    }
+    let largest = oom.by_category.named().into_iter().max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes > 0);
+    if let Some((category, most)) = largest {
+        message.push_str(&format!("; {} were live, most of it {category} ({})", bytes(oom.live), bytes(most)));
+    }
+    let advice = match largest {
+        _ if oom.cached >= oom.requested => "free cached memory before this point, or reduce fragmentation",
+        Some(("activations", _)) => "use a smaller batch, checkpoint activations, or train in a shorter format",
+        Some(("optimizer", _)) => "use an optimizer with less state, or spread its state over devices",
+        Some(("weights" | "gradients", _)) => "use a shorter format, or spread the model over devices",
+        Some(("unknown", _)) => "tag the program's allocations to see what holds the memory",
+        _ => "see the largest groups, and free what is not needed at this point",
+    };
+    finding(Severity::Error, message, advice, Detail::Oom(Box::new(oom)))
+}
+
+/// How complete the recording is.
+fn recording(model: &Model, report: &Report) -> Vec<Finding> {
+    let sum =
+        |value: fn(&crate::allocation::Process) -> u64| model.processes.iter().map(value).fold(0, u64::wrapping_add);
+    let mut findings = Vec::new();
+    if let Some(reason) = nothing_captured(model) {
+        findings.push(finding(
+            Severity::Error,
+            format!("nothing was captured: {reason}"),
+            "run `memscope doctor -- PROGRAM` to see whether memscope's library can be loaded into it",
+            Detail::NothingCaptured { reason: reason.to_owned() },
+        ));
+    }
+    if let Some(reason) = &model.truncated {
+        findings.push(finding(
+            Severity::Warning,
+            format!("the journal breaks off: {reason}"),
+            "read the figures as those of the session up to that point",
+            Detail::JournalTruncated { reason: reason.clone() },
+        ));
+    }
+    let dropped = report.dropped_events.wrapping_add(model.doubts.over_limit);
+    if dropped > 0 {
+        findings.push(finding(
+            Severity::Warning,
+            format!("{} events were not recorded; figures may be wrong", grouped(dropped)),
+            "give memscope more room in shared memory, or record a shorter part of the program",
+            Detail::DroppedEvents { events: dropped },
+        ));
+    }
+    let slots = sum(|process| process.counters.uncommitted.max(process.empty_slots));
+    let missing = sum(|process| process.missing_slots);
+    if slots > 0 || missing > 0 {
+        findings.push(finding(
+            Severity::Note,
+            format!("{} records were begun and never finished, {} were never read", grouped(slots), grouped(missing)),
+            "expect this after a kill; otherwise report it as a defect of memscope",
+            Detail::UncommittedSlots { slots, missing },
+        ));
+    }
+    let faults = sum(|process| process.counters.faults);
+    if faults > 0 {
+        findings.push(finding(
+            Severity::Warning,
+            format!("the recorder in the program met {} faults", grouped(faults)),
+            "report it as a defect of memscope, with the output of `memscope doctor`",
+            Detail::Faults { faults },
+        ));
+    }
+    if let Some(device) = &model.session.simulated {
+        let compute = model.session.compute;
+        let skipped = if compute { "" } else { ", and kernels and copies were skipped" };
+        findings.push(finding(
+            Severity::Note,
+            format!("the devices were simulated ({device}){skipped}"),
+            "do not use checkpoints or losses of this run",
+            Detail::Simulated { device: device.clone(), compute },
+        ));
+    }
+    findings
+}
+
+fn nothing_captured(model: &Model) -> Option<&'static str> {
+    if !model.allocations.is_empty() || model.markers.iter().any(|marker| marker.failure().is_some()) {
+        return None;
+    }
+    Some(if model.processes.is_empty() {
+        "no process wrote a log, so memscope's library was not loaded (a static or setuid program), or never called"
+    } else if model.devices.is_empty() {
+        "the program made no recorded call of the CUDA driver"
+    } else {
+        "the program found a device and allocated nothing on it"
+    })
+}
+
+/// What the model met and could not account for.
+fn doubts(model: &Model) -> Vec<Finding> {
+    let doubts = &model.doubts;
+    let missed = model.allocations.iter().filter(|allocation| allocation.is(flag::MISSED_FREE));
+    let (missed, missed_bytes) =
+        missed.fold((0, 0), |(count, sum), allocation| (count + 1, allocation.bytes.wrapping_add(sum)));
+    let frees = doubts.free_of_unknown + doubts.block_free_of_unknown;
+    let before = "start the program under memscope from its beginning; otherwise report it as a defect of memscope";
+    let mut findings = Vec::new();
+    let mut add = |count: u64, severity, text: &str, advice, detail| {
+        if count > 0 {
+            findings.push(finding(severity, format!("{} {text}", grouped(count)), advice, detail));
+        }
+    };
+    add(
+        missed,
+        Severity::Warning,
+        "allocations were given an address that was still live: their free was not seen",
+        "expect this after dropped events; otherwise memory was freed through a function that memscope does not record",
+        Detail::MissedFree { allocations: missed, bytes: missed_bytes },
+    );
+    add(
+        frees,
+        Severity::Note,
+        "frees were of addresses that memscope did not see allocated",
+        before,
+        Detail::FreeOfUnknown { frees: doubts.free_of_unknown, block_frees: doubts.block_free_of_unknown },
+    );
+    add(
+        doubts.refused_frees,
+        Severity::Note,
+        "frees were refused by the driver",
+        "look for memory that the program frees twice, or in the wrong context",
+        Detail::FreeRefused { frees: doubts.refused_frees },
+    );
+    add(
+        doubts.tag_of_unknown,
+        Severity::Note,
+        "tags named addresses that were not live",
+        "tag memory after its allocation and before its free",
+        Detail::TagOfUnknown { tags: doubts.tag_of_unknown },
+    );
+    add(
+        doubts.outside_blocks,
+        Severity::Note,
+        "blocks lie in no known allocation and are in no ledger",
+        before,
+        Detail::OutsideBlocks { blocks: doubts.outside_blocks },
+    );
+    findings
+}
+
+fn unknown_share(report: &Report) -> Option<Finding> {
+    let peak = report.peak.as_ref()?;
+    let share = crate::report::units::share(peak.by_category.unknown, peak.bytes);
+    let severity = match share {
+        share if share >= UNKNOWN_SHARE.1 => Severity::Warning,
+        share if share >= UNKNOWN_SHARE.0 => Severity::Note,
+        _ => return None,
+    };
+    Some(finding(
+        severity,
+        format!("{share:.0} % of the live bytes at the peak have no category ({})", bytes(peak.by_category.unknown)),
+        "tag them through the C API (memscope.h) or the Rust client, or use a framework that memscope hooks",
+        Detail::UnknownShare { bytes: peak.by_category.unknown, live: peak.bytes, share },
+    ))
+}
+
+fn large_cached(model: &Model, settled: &Settled, device: usize) -> Option<Finding> {
+    let rows = settled.devices[device].reserved?.rows;
+    let share = crate::report::units::share(rows.cached, rows.reserved);
+    if share < LARGE_CACHED.0 || rows.cached < LARGE_CACHED.1 {
+        return None;
+    }
+    let device = device_text(model, device);
+    Some(finding(
+        Severity::Note,
+        format!("{share:.0} % of what the driver granted on {device} was cached and unused when most was reserved"),
+        "look for sizes that change from step to step; round them, or let the allocator grow its segments",
+        Detail::LargeCached { device, cached: rows.cached, reserved: rows.reserved, share },
+    ))
+}

@@ -1,0 +1,243 @@
+//! What is worth knowing about a session, each with its numbers, a sentence, and what to do.
+//!
+//! Owns: the kinds, their fields, and the grammar of their sentences. Refuses: advice that its numbers do not bear out.
+//!
+//! Grammar: a message is one sentence that begins with the fact and names the device, process or function; sizes are in
+//! binary units. Advice begins with a verb. The exact numbers are fields of the finding, in bytes.
+
+mod detect;
+mod growth;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::report::ByCategory;
+
+pub(crate) use detect::detect;
+
+/// How grave a finding is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The program or the recording failed.
+    Error,
+    /// Figures are incomplete, or memory is probably wasted.
+    Warning,
+    /// Good to know.
+    Note,
+}
+
+/// One finding.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// How grave it is.
+    pub severity: Severity,
+    /// The fact, as a sentence.
+    pub message: String,
+    /// What to do.
+    pub advice: String,
+    /// Kind and numbers.
+    #[serde(flatten)]
+    pub detail: Detail,
+}
+
+/// Kinds of findings with their numbers. Sizes are in bytes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Detail {
+    /// `out of memory on DEVICE: FUNCTION asked for SIZE, SIZE of SIZE were free`. One a process and device: its last refusal.
+    Oom(Box<Oom>),
+    /// `FUNCTION was refused N times with result R`: not for want of memory.
+    AllocationRefused {
+        /// The driver's function.
+        function: String,
+        /// CUDA's result code.
+        result: i32,
+        /// How often.
+        times: u64,
+        /// Asked for, the last time.
+        requested: u64,
+    },
+    /// `N events were not recorded`: figures may be wrong.
+    DroppedEvents {
+        /// How many.
+        events: u64,
+    },
+    /// `N records were begun and never finished`: threads that were killed, or a process that was.
+    UncommittedSlots {
+        /// How many.
+        slots: u64,
+        /// Records that the journal does not hold at all.
+        missing: u64,
+    },
+    /// `the recorder in the program met N faults`.
+    Faults {
+        /// How many.
+        faults: u64,
+    },
+    /// `nothing was captured: REASON`.
+    NothingCaptured {
+        /// Why, as far as is known.
+        reason: String,
+    },
+    /// `P % of the live bytes at the peak have no category`.
+    UnknownShare {
+        /// Bytes without category at the peak.
+        bytes: u64,
+        /// All live bytes at the peak.
+        live: u64,
+        /// Percent.
+        share: f64,
+    },
+    /// `N frees were of addresses that memscope did not see allocated`.
+    FreeOfUnknown {
+        /// Frees of the driver's allocations.
+        frees: u64,
+        /// Frees of blocks.
+        block_frees: u64,
+    },
+    /// `N frees were refused by the driver`: the program freed what it did not own.
+    FreeRefused {
+        /// How many.
+        frees: u64,
+    },
+    /// `N tags named addresses that were not live`.
+    TagOfUnknown {
+        /// How many.
+        tags: u64,
+    },
+    /// `N allocations were given an address that was still live`: their free was not seen.
+    MissedFree {
+        /// How many.
+        allocations: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// `N blocks lie in no known allocation`: they are in no ledger.
+    OutsideBlocks {
+        /// How many.
+        blocks: u64,
+    },
+    /// `live memory on DEVICE grows by SIZE a step, over N steps`.
+    StepGrowth(Box<Growth>),
+    /// `the devices were simulated`.
+    Simulated {
+        /// As given.
+        device: String,
+        /// False when kernels and copies were skipped.
+        compute: bool,
+    },
+    /// `the journal breaks off: REASON`.
+    JournalTruncated {
+        /// Why, as far as is known.
+        reason: String,
+    },
+    /// `P % of what the driver granted on DEVICE was cached and unused when most was reserved`.
+    LargeCached {
+        /// UUID of the device.
+        device: String,
+        /// Bytes in containers and in no block.
+        cached: u64,
+        /// Bytes granted by the driver.
+        reserved: u64,
+        /// Percent.
+        share: f64,
+    },
+}
+
+/// The driver refused an allocation for want of memory.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Oom {
+    /// UUID of the device.
+    pub device: String,
+    /// Process id.
+    pub pid: u32,
+    /// The driver's function.
+    pub function: String,
+    /// Asked for.
+    pub requested: u64,
+    /// Free right after, as the driver said; `null` when it did not.
+    pub free: Option<u64>,
+    /// Total, as the driver said.
+    pub total: Option<u64>,
+    /// Refusals of this process on this device in all; this is the last.
+    pub refusals: u64,
+    /// When.
+    pub time_s: f64,
+    /// In which step; `null` before the first.
+    pub step: Option<u64>,
+    /// In which phase.
+    pub phase: Option<String>,
+    /// In which scope.
+    pub scope: Option<String>,
+    /// Granted by the driver at that moment.
+    pub reserved: u64,
+    /// Live at that moment.
+    pub live: u64,
+    /// Live bytes by category at that moment.
+    pub by_category: ByCategory,
+    /// In containers and in no block at that moment.
+    pub cached: u64,
+    /// What held most, by name, or by scope where there is no name.
+    pub largest_groups: Vec<Group>,
+}
+
+/// Live allocations of one name (or scope) and category.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// Name, else scope, else the function.
+    pub name: String,
+    /// What they are for.
+    pub category: String,
+    /// Live bytes.
+    pub bytes: u64,
+    /// How many.
+    pub allocations: u64,
+}
+
+/// Live bytes at the ends of steps only ever grew.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Growth {
+    /// UUID of the device.
+    pub device: String,
+    /// Growth a step, the mean.
+    pub bytes_per_step: u64,
+    /// How many steps in a row grew.
+    pub steps: u64,
+    /// The step at whose end the growth begins.
+    pub first_step: u64,
+    /// The last one that grew.
+    pub last_step: u64,
+    /// The category that grew most.
+    pub category: String,
+    /// The name (else scope) that grew most; `null` when there is none.
+    pub name: Option<String>,
+    /// Growth a step of that name.
+    pub name_bytes_per_step: u64,
+    /// After how many more steps the device is full, if nothing else changes.
+    pub steps_to_capacity: Option<u64>,
+}
+
+impl Detail {
+    /// The kind, as in the JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Detail::Oom(_) => "oom",
+            Detail::AllocationRefused { .. } => "allocation_refused",
+            Detail::DroppedEvents { .. } => "dropped_events",
+            Detail::UncommittedSlots { .. } => "uncommitted_slots",
+            Detail::Faults { .. } => "faults",
+            Detail::NothingCaptured { .. } => "nothing_captured",
+            Detail::UnknownShare { .. } => "unknown_share",
+            Detail::FreeOfUnknown { .. } => "free_of_unknown",
+            Detail::FreeRefused { .. } => "free_refused",
+            Detail::TagOfUnknown { .. } => "tag_of_unknown",
+            Detail::MissedFree { .. } => "missed_free",
+            Detail::OutsideBlocks { .. } => "outside_blocks",
+            Detail::StepGrowth(_) => "step_growth",
+            Detail::Simulated { .. } => "simulated",
+            Detail::JournalTruncated { .. } => "journal_truncated",
+            Detail::LargeCached { .. } => "large_cached",
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Makes a report from a model.
+//!
+//! Owns: which figure goes to which key. Refuses: to compute over time (`timeline`) and to judge (`findings`).
+
+use crate::allocation::{Allocation, Model, flag};
+use crate::findings;
+use crate::journal::entry::{Nanoseconds, TelemetrySample};
+use crate::timeline::{DeviceFigures, Extreme as Largest, Lifetime, Merge, Settled, State, StepFigures};
+
+use super::snapshot::{Held, Moment, Tops, Words};
+use super::{
+    ByCategory, CategoryPeaks, DevicePeaks, DeviceReport, Extreme, HostReport, Instant, InstantError, Ledger,
+    ProcessReport, Report, Rows, SCHEMA_VERSION, Snapshot, Spread, StepReport, TelemetryReport, Totals, seconds,
+};
+
+impl Model {
+    /// The report of the session as it stands. Walks all changes: of the order of 0.1 s a million.
+    ///
+    /// # Errors
+    /// When the session has no such moment.
+    pub fn report(&self, instant: Instant) -> crate::Result<Report> {
+        let settled = Settled::of(self);
+        let mut report = build(self, &settled);
+        report.at = at(self, &settled, instant)?;
+        Ok(report)
+    }
+}
+
+impl Words for Model {
+    fn name(&self, number: u32) -> String {
+        self.names.text(number)
+    }
+
+    fn scope(&self, node: u32) -> String {
+        self.scopes.path(node, &self.names)
+    }
+
+    fn pid(&self, process: u32) -> u32 {
+        self.processes.get(process as usize).map_or(0, |process| process.info.pid)
+    }
+}
+
+/// The report of a whole session, without a moment that was asked for.
+pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
+    let peak_device = peak_device(settled);
+    let snapshot = |state: fn(&DeviceFigures) -> Option<State>| {
+        let device = peak_device?;
+        Some(snapshot(model, settled, device, state(&settled.devices[device])?))
+    };
+    let mut report = Report {
+        schema_version: SCHEMA_VERSION,
+        memscope_version: model.session.version.clone(),
+        command: model.session.command.clone(),
+        exit_status: model.end.as_ref().and_then(|end| end.exit_status),
+        duration_s: seconds(model.end.as_ref().map_or(settled.last_time, |end| end.time)),
+        simulated: model.session.simulated.is_some(),
+        simulated_device: model.session.simulated.clone(),
+        compute: model.session.compute,
+        devices: named_devices(model).map(|device| device_report(model, settled, device)).collect(),
+        processes: processes(model),
+        peak: snapshot(|figures| figures.live),
+        category_peaks: category_peaks(settled),
+        end: snapshot(|figures| Some(figures.end)),
+        at: None,
+        steps: named_devices(model)
+            .flat_map(|device| {
+                let uuid = device_text(model, device);
+                settled.devices[device].steps.iter().map(move |step| step_figures(&uuid, step))
+            })
+            .collect(),
+        host: HostReport {
+            peak: settled.host_peak.map(|state| extreme(&state, state.rows.live_bytes())).unwrap_or_default(),
+            at_peak: settled.host_peak.map(|state| Rows::from(&state.rows)).unwrap_or_default(),
+            at_end: Rows::from(&settled.host_end.rows),
+        },
+        totals: totals(model),
+        dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
+        findings: Vec::new(),
+    };
+    report.findings = findings::detect(model, settled, &report);
+    report
+}
+
+/// Positions of the devices that stand for themselves.
+pub(crate) fn named_devices(model: &Model) -> impl Iterator<Item = usize> {
+    (0..model.devices.len()).filter(|position| model.devices[*position].alias.is_none())
+}
+
+/// A device's UUID as nvidia-smi spells it.
+pub(crate) fn device_text(model: &Model, device: usize) -> String {
+    match model.devices.get(device) {
+        Some(device) => match &device.uuid {
+            Some(uuid) if uuid.starts_with("mig-") => format!("MIG-{}", &uuid[4..]),
+            Some(uuid) => format!("GPU-{uuid}"),
+            None => format!("unknown-{}", device.ordinal),
+        },
+        None => "none".to_owned(),
+    }
+}
+
+/// The device where live bytes were largest, the first of equals.
+pub(crate) fn peak_device(settled: &Settled) -> Option<usize> {
+    let live = |figures: &DeviceFigures| figures.live.map(|state| state.rows.live_bytes());
+    let peaks = settled.devices.iter().enumerate().filter_map(|(position, figures)| Some((live(figures)?, position)));
+    peaks.max_by_key(|(bytes, position)| (*bytes, std::cmp::Reverse(*position))).map(|(_, position)| position)
+}
+
+fn extreme(state: &State, bytes: u64) -> Extreme {
+    Extreme { bytes, time_s: seconds(state.time), step: state.step }
+}
+
+fn device_report(model: &Model, settled: &Settled, position: usize) -> DeviceReport {
+    let device = &model.devices[position];
+    let figures = &settled.devices[position];
+    let ledger = |state: &State| Ledger::of(state, figures.sample_near(state.time));
+    DeviceReport {
+        uuid: device_text(model, position),
+        name: answers(model, position).find_map(|answer| answer.name.clone()),
+        capacity: device.capacity.or_else(|| answers(model, position).find_map(|answer| answer.total)),
+        peak: DevicePeaks {
+            live: figures.live.map(|state| extreme(&state, state.rows.live_bytes())).unwrap_or_default(),
+            reserved: figures.reserved.map(|state| extreme(&state, state.rows.reserved)).unwrap_or_default(),
+            device_used: figures.device_used.map(Extreme::from),
+        },
+        ledger_at_peak: figures.live.as_ref().map(ledger),
+        ledger_at_end: ledger(&figures.end),
+        telemetry: telemetry(model, position, figures),
+    }
+}
+
+/// NVML's answers for one device.
+fn answers(model: &Model, position: usize) -> impl Iterator<Item = &crate::journal::entry::DeviceSample> {
+    let uuid = model.devices[position].uuid.as_deref();
+    let of = move |sample: &'_ TelemetrySample| {
+        sample.devices.iter().position(|answer| Some(crate::allocation::canonical(&answer.uuid).as_str()) == uuid)
+    };
+    model.telemetry.iter().filter_map(move |sample| sample.devices.get(of(sample)?))
+}
+
+fn telemetry(model: &Model, position: usize, figures: &DeviceFigures) -> Option<TelemetryReport> {
+    let samples = answers(model, position).count() as u64;
+    let spread = |value: fn(&crate::journal::entry::DeviceSample) -> Option<u32>| {
+        let mut spread: Option<(u32, u64, u64, u32)> = None;
+        for value in answers(model, position).filter_map(value) {
+            let (min, sum, count, max) = spread.unwrap_or((value, 0, 0, value));
+            spread = Some((min.min(value), sum + u64::from(value), count + 1, max.max(value)));
+        }
+        spread.map(|(min, sum, count, max)| Spread { min, mean: sum as f64 / count as f64, max })
+    };
+    (samples > 0).then(|| TelemetryReport {
+        samples,
+        exact_samples: figures.samples.iter().filter(|sample| sample.settled).count() as u64,
+        utilization_percent: spread(|answer| answer.utilization),
+        temperature_celsius: spread(|answer| answer.temperature),
+        power_milliwatts: spread(|answer| answer.power),
+        clock_megahertz: spread(|answer| answer.clock),
+    })
+}
+
+fn processes(model: &Model) -> Vec<ProcessReport> {
+    let mut counts = vec![0; model.processes.len()];
+    for allocation in &model.allocations {
+        counts[allocation.process as usize] += 1;
+    }
+    let report = |(process, allocations): (&crate::allocation::Process, u64)| ProcessReport {
+        pid: process.info.pid,
+        parent_pid: process.info.parent_pid,
+        start_time: process.info.start_time,
+        exec_count: process.info.exec_count,
+        rank: process.info.rank,
+        executable: process.info.executable.clone(),
+        command: process.info.command.clone(),
+        allocations,
+        dropped_events: process.counters.dropped,
+        ended: process.counters.ended,
+    };
+    model.processes.iter().zip(counts).map(report).collect()
+}
+
+fn category_peaks(settled: &Settled) -> CategoryPeaks {
+    let mut largest = [Largest::default(); crate::ledger::CATEGORIES];
+    for figures in &settled.devices {
+        for (largest, own) in largest.iter_mut().zip(figures.categories) {
+            if own.bytes > largest.bytes {
+                *largest = own;
+            }
+        }
+    }
+    let [unknown, weights, gradients, activations, optimizer, inputs, workspace] = largest.map(Extreme::from);
+    CategoryPeaks { weights, gradients, activations, optimizer, inputs, workspace, unknown }
+}
+
+/// One step as the report says it.
+pub(crate) fn step_figures(device: &str, step: &StepFigures) -> StepReport {
+    StepReport {
+        device: device.to_owned(),
+        step: step.number,
+        begin_s: seconds(step.begin),
+        end_s: step.end.map(|state| seconds(state.time)),
+        peak: Extreme { step: Some(step.number), ..extreme(&step.peak, step.peak.rows.live_bytes()) },
+        by_category: ByCategory::from_numbers(step.peak.rows.live),
+        live_at_end: step.end.map(|state| state.rows.live_bytes()),
+    }
+}
+
+fn totals(model: &Model) -> Totals {
+    let mut totals = Totals::default();
+    for allocation in &model.allocations {
+        let freed = allocation.is(flag::DEAD)
+            && allocation.flags & (flag::AT_EXIT | flag::MISSED_FREE | flag::WITH_CONTAINER) == 0;
+        let (count, frees, bytes) = if allocation.is(flag::BLOCK) {
+            (&mut totals.blocks, &mut totals.block_frees, &mut totals.block_bytes)
+        } else {
+            (&mut totals.allocations, &mut totals.frees, &mut totals.bytes)
+        };
+        *count += 1;
+        *frees += u64::from(freed);
+        *bytes = bytes.wrapping_add(allocation.bytes);
+    }
+    let refused = |marker: &&crate::allocation::Marker| marker.failure().is_some();
+    totals.refused = model.markers.iter().filter(refused).count() as u64;
+    totals
+}
+
+/// What an allocation of a model is for a snapshot.
+pub(crate) fn held(model: &Model, allocation: &Allocation, lifetime: Lifetime) -> Held {
+    Held {
+        birth: lifetime.birth,
+        time: model.processes[allocation.process as usize]
+            .time(allocation.birth_ticks, model.session.start_monotonic_ns),
+        address: allocation.address,
+        requested: allocation.requested,
+        category: allocation.category,
+        origin: allocation.origin,
+        name: allocation.name,
+        scope: allocation.scope,
+        function: allocation.function,
+        step: allocation.step.checked_sub(1).map(|position| model.steps.value(position)),
+        process: allocation.process,
+    }
+}
+
+/// What is live in device memory of one device right after a change.
+pub(crate) fn live_at<'m>(
+    model: &'m Model,
+    settled: &'m Settled,
+    device: usize,
+    order: u32,
+) -> impl Iterator<Item = (&'m Allocation, Lifetime)> {
+    let here = move |allocation: &Allocation| {
+        allocation.is_leaf() && allocation.on_device() && model.resolve(allocation.device) as usize == device
+    };
+    model
+        .allocations
+        .iter()
+        .zip(settled.lifetimes.iter().copied())
+        .filter(move |(allocation, lifetime)| lifetime.spans(order) && here(allocation))
+}
+
+/// A state in detail.
+pub(crate) fn snapshot(model: &Model, settled: &Settled, device: usize, state: State) -> Snapshot {
+    let mut tops = Tops::default();
+    let mut scope = None;
+    for (allocation, lifetime) in live_at(model, settled, device, state.order) {
+        if lifetime.birth == state.order {
+            scope = Some(model.scope(allocation.scope)).filter(|scope| !scope.is_empty());
+        }
+        tops.add(held(model, allocation, lifetime));
+    }
+    let moment = Moment {
+        device: device_text(model, device),
+        state,
+        phase: model.name(state.phase),
+        scope,
+        sample: settled.devices[device].sample_near(state.time).copied(),
+    };
+    moment.snapshot(&tops, model)
+}
+
+fn at(model: &Model, settled: &Settled, instant: Instant) -> Result<Option<Snapshot>, InstantError> {
+    let largest = |states: Vec<(usize, State)>| {
+        states.into_iter().max_by_key(|(device, state)| (state.rows.live_bytes(), std::cmp::Reverse(*device)))
+    };
+    let found = match instant {
+        Instant::Peak => None,
+        Instant::End => peak_device(settled).map(|device| (device, settled.devices[device].end)),
+        Instant::Step(number) => {
+            let peak = |device: usize| {
+                let step = settled.devices[device].steps.iter().find(|step| step.number == number)?;
+                Some((device, step.peak))
+            };
+            Some(largest(named_devices(model).filter_map(peak).collect()).ok_or(InstantError::NoStep(number))?)
+        }
+        Instant::Time(time) => largest(states_at(model, settled, time)),
+    };
+    Ok(found.map(|(device, state)| snapshot(model, settled, device, state)))
+}
+
+/// Each device right after the last change at or before a time.
+fn states_at(model: &Model, settled: &Settled, time: Nanoseconds) -> Vec<(usize, State)> {
+    let order = Merge::new(model, &settled.exits).take_while(|moment| moment.time <= time).last();
+    let Some(order) = order.map(|moment| moment.order) else {
+        return named_devices(model).map(|device| (device, State { time, ..State::default() })).collect();
+    };
+    let mut states: Vec<State> = settled.devices.iter().map(|figures| figures.state_at(order, time)).collect();
+    for (allocation, lifetime) in model.allocations.iter().zip(&settled.lifetimes) {
+        if lifetime.spans(order)
+            && let Some(state) = states.get_mut(model.resolve(allocation.device) as usize)
+        {
+            state.enter(allocation);
+        }
+    }
+    named_devices(model).map(|device| (device, states[device])).collect()
+}

@@ -1,0 +1,96 @@
+//! Which moment a report is about: `peak`, `end`, `step:N` or `time:S`.
+//!
+//! Owns: its spelling. Refuses: to find it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::journal::entry::Nanoseconds;
+
+/// A moment of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Instant {
+    /// Where live bytes were largest.
+    #[default]
+    Peak,
+    /// The last moment before processes ended.
+    End,
+    /// Where live bytes were largest within this step.
+    Step(u64),
+    /// Right after the last event at or before this time.
+    Time(Nanoseconds),
+}
+
+/// What is wrong with a moment.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum InstantError {
+    /// It could not be read.
+    #[error("`{0}` is no moment: use peak, end, step:N or time:S (seconds since the start, such as time:1.5)")]
+    Spelling(String),
+    /// The session has no such step.
+    #[error("the session has no step {0}")]
+    NoStep(u64),
+}
+
+impl FromStr for Instant {
+    type Err = InstantError;
+
+    fn from_str(text: &str) -> Result<Instant, InstantError> {
+        let wrong = || InstantError::Spelling(text.to_owned());
+        match text.split_once(':') {
+            None if text == "peak" => Ok(Instant::Peak),
+            None if text == "end" => Ok(Instant::End),
+            Some(("step", number)) => number.parse().map(Instant::Step).map_err(|_| wrong()),
+            Some(("time", seconds)) => {
+                let seconds: f64 = seconds.strip_suffix('s').unwrap_or(seconds).parse().map_err(|_| wrong())?;
+                let nanoseconds = (seconds * 1e9).round();
+                // 2^63 nanoseconds are 292 years; a NaN fails this too.
+                if !(0.0..9.2e18).contains(&nanoseconds) {
+                    return Err(wrong());
+                }
+                Ok(Instant::Time(Nanoseconds(nanoseconds as u64)))
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Instant::Peak => f.write_str("peak"),
+            Instant::End => f.write_str("end"),
+            Instant::Step(number) => write!(f, "step:{number}"),
+            Instant::Time(time) => write!(f, "time:{}", super::seconds(*time)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_and_written() {
+        for (text, instant) in [
+            ("peak", Instant::Peak),
+            ("end", Instant::End),
+            ("step:0", Instant::Step(0)),
+            ("step:18446744073709551615", Instant::Step(u64::MAX)),
+            ("time:1.5", Instant::Time(Nanoseconds(1_500_000_000))),
+        ] {
+            assert_eq!(text.parse(), Ok(instant));
+            assert_eq!(instant.to_string(), text);
+        }
+        assert_eq!("time:2s".parse(), Ok(Instant::Time(Nanoseconds(2_000_000_000))));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in
+            ["", "Peak", "step", "step:", "step:-1", "step:1.5", "time:", "time:nan", "time:-1", "time:1e300", "x:1"]
+        {
+            assert_eq!(text.parse::<Instant>(), Err(InstantError::Spelling(text.to_owned())), "{text}");
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! What a report says, as data: the JSON report is this, serialised, and the text report is made from it.
+//!
+//! Owns: the shape (schema version 1, docs/report.schema.json) and its making. Refuses: to change the meaning of a key within
+//! a schema version; keys may be added.
+//!
+//! Sizes are integers in bytes, times are seconds since the session began. What is not known is `null`, never 0.
+
+mod build;
+mod instant;
+mod snapshot;
+mod text;
+pub(crate) mod units;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::findings::Finding;
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
+
+pub use instant::{Instant, InstantError};
+pub use text::{Style, text};
+
+pub(crate) use build::{build, device_text, live_at, named_devices, step_figures};
+pub(crate) use snapshot::{Held, Moment, Tops, Words};
+
+/// The version of the report's shape.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A whole report.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// 1.
+    pub schema_version: u32,
+    /// The memscope that recorded the session.
+    pub memscope_version: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// As memscope returned it: 128+N for a signal; `null` while the program runs, or when that is not known.
+    pub exit_status: Option<i32>,
+    /// From the session's start to its end, or to the last moment that is known.
+    pub duration_s: f64,
+    /// True when the devices were simulated.
+    pub simulated: bool,
+    /// What was simulated, as given with `--device`.
+    pub simulated_device: Option<String>,
+    /// False when kernels and copies were skipped (`--no-compute`).
+    pub compute: bool,
+    /// The devices that the program named to itself.
+    pub devices: Vec<DeviceReport>,
+    /// The processes that were recorded.
+    pub processes: Vec<ProcessReport>,
+    /// The moment of the largest live bytes, on the device where they were largest; `null` when nothing was allocated.
+    pub peak: Option<Snapshot>,
+    /// Each category's own maximum; these need not be at the same moment.
+    pub category_peaks: CategoryPeaks,
+    /// The last moment before processes ended, on the device of the peak.
+    pub end: Option<Snapshot>,
+    /// The moment that was asked for, when it was not the peak.
+    pub at: Option<Snapshot>,
+    /// Steps, by device and in the order in which they began.
+    pub steps: Vec<StepReport>,
+    /// Pinned host memory.
+    pub host: HostReport,
+    /// Counts.
+    pub totals: Totals,
+    /// Events that could not be written; figures are too low when this is not 0.
+    pub dropped_events: u64,
+    /// What is worth knowing, gravest first.
+    pub findings: Vec<Finding>,
+}
+
+/// Bytes by category.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ByCategory {
+    /// Parameters (and buffers) of the model.
+    pub weights: u64,
+    /// Gradients of parameters.
+    pub gradients: u64,
+    /// Kept from forward for backward.
+    pub activations: u64,
+    /// State of the optimizer.
+    pub optimizer: u64,
+    /// Batches.
+    pub inputs: u64,
+    /// Temporaries.
+    pub workspace: u64,
+    /// Not known to memscope.
+    pub unknown: u64,
+}
+
+impl ByCategory {
+    /// From values by category number.
+    pub fn from_numbers(live: [u64; CATEGORIES]) -> ByCategory {
+        let [unknown, weights, gradients, activations, optimizer, inputs, workspace] = live;
+        ByCategory { weights, gradients, activations, optimizer, inputs, workspace, unknown }
+    }
+
+    /// Names and values, `unknown` last.
+    pub fn named(&self) -> [(&'static str, u64); CATEGORIES] {
+        [
+            ("weights", self.weights),
+            ("gradients", self.gradients),
+            ("activations", self.activations),
+            ("optimizer", self.optimizer),
+            ("inputs", self.inputs),
+            ("workspace", self.workspace),
+            ("unknown", self.unknown),
+        ]
+    }
+}
+
+/// A largest value.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Extreme {
+    /// How much.
+    pub bytes: u64,
+    /// When it was first reached.
+    pub time_s: f64,
+    /// In which step; `null` before the first.
+    pub step: Option<u64>,
+}
+
+impl From<crate::timeline::Extreme> for Extreme {
+    fn from(extreme: crate::timeline::Extreme) -> Extreme {
+        Extreme { bytes: extreme.bytes, time_s: seconds(extreme.time), step: extreme.step }
+    }
+}
+
+/// Each category's own maximum over all devices.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the categories are explained at ByCategory")]
+pub struct CategoryPeaks {
+    pub weights: Extreme,
+    pub gradients: Extreme,
+    pub activations: Extreme,
+    pub optimizer: Extreme,
+    pub inputs: Extreme,
+    pub workspace: Extreme,
+    pub unknown: Extreme,
+}
+
+/// One device.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceReport {
+    /// UUID as nvidia-smi spells it; `unknown-N` when the program named only ordinal N.
+    pub uuid: String,
+    /// Product name, from NVML.
+    pub name: Option<String>,
+    /// Total memory.
+    pub capacity: Option<u64>,
+    /// Largest values, each by itself.
+    pub peak: DevicePeaks,
+    /// The ledger where live bytes were largest.
+    pub ledger_at_peak: Option<Ledger>,
+    /// The ledger at the last moment before processes ended.
+    pub ledger_at_end: Ledger,
+    /// What NVML said over the session.
+    pub telemetry: Option<TelemetryReport>,
+}
+
+/// Largest values of a device.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DevicePeaks {
+    /// Bytes asked for by what is live.
+    pub live: Extreme,
+    /// Bytes granted by the driver.
+    pub reserved: Extreme,
+    /// All use of the device, as NVML's samples saw it: the total less what is free.
+    pub device_used: Option<Extreme>,
+}
+
+/// Rows that add up at every event: reserved = live + rounding + cached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Rows {
+    /// Granted by the driver.
+    pub reserved: u64,
+    /// Asked for by what is live; the sum of `by_category`.
+    pub live: u64,
+    /// Live bytes by category.
+    pub by_category: ByCategory,
+    /// Granted to what is live beyond what was asked for.
+    pub rounding: u64,
+    /// In containers and in no block.
+    pub cached: u64,
+}
+
+impl From<&EventRows> for Rows {
+    fn from(rows: &EventRows) -> Rows {
+        Rows {
+            reserved: rows.reserved,
+            live: rows.live_bytes(),
+            by_category: ByCategory::from_numbers(rows.live),
+            rounding: rows.rounding,
+            cached: rows.cached,
+        }
+    }
+}
+
+/// A device's ledger at one moment.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// The moment.
+    pub time_s: f64,
+    /// Device memory.
+    #[serde(flatten)]
+    pub rows: Rows,
+    /// Managed memory, which may live on the host and exceed the device.
+    pub managed: Rows,
+    /// The device as a whole, at the exact sample nearest in time; `null` when there is none.
+    pub device: Option<DeviceLedger>,
+}
+
+/// Rows that hold at a telemetry sample: device_used = this_process + other_processes + firmware_reserved + unowned, and
+/// this_process = reserved + unexplained.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceLedger {
+    /// When the sample was taken.
+    pub sample_time_s: f64,
+    /// All that is in use on the device: the total less what is free.
+    pub device_used: u64,
+    /// Used by the recorded processes.
+    pub this_process: Option<u64>,
+    /// Used by other processes.
+    pub other_processes: Option<u64>,
+    /// Reserved by firmware and driver.
+    pub firmware_reserved: Option<u64>,
+    /// Used, and of no process that NVML lists.
+    pub unowned: Option<i64>,
+    /// Granted by the driver at this moment.
+    pub reserved: u64,
+    /// Contexts, modules, libraries.
+    pub unexplained: Option<i64>,
+}
+
+impl From<&DeviceRows> for DeviceLedger {
+    fn from(rows: &DeviceRows) -> DeviceLedger {
+        DeviceLedger {
+            sample_time_s: seconds(rows.time),
+            device_used: rows.device_used,
+            this_process: rows.this_process,
+            other_processes: rows.other_processes,
+            firmware_reserved: rows.firmware_reserved,
+            unowned: rows.unowned,
+            reserved: rows.reserved,
+            unexplained: rows.unexplained,
+        }
+    }
+}
+
+/// What NVML said of a device over the session.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TelemetryReport {
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples without a driver event in their window, at which the device rows are exact.
+    pub exact_samples: u64,
+    /// Percent of time with a kernel running.
+    pub utilization_percent: Option<Spread>,
+    /// Degrees Celsius.
+    pub temperature_celsius: Option<Spread>,
+    /// Milliwatts.
+    pub power_milliwatts: Option<Spread>,
+    /// Graphics clock.
+    pub clock_megahertz: Option<Spread>,
+}
+
+/// Smallest, mean and largest value.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Spread {
+    pub min: u32,
+    pub mean: f64,
+    pub max: u32,
+}
+
+/// One process.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessReport {
+    /// Process id.
+    pub pid: u32,
+    /// Parent's process id.
+    pub parent_pid: u32,
+    /// Start time in clock ticks since boot.
+    pub start_time: u64,
+    /// Which program of this process: exec replaces it.
+    pub exec_count: u32,
+    /// Rank in a distributed job.
+    pub rank: Option<u32>,
+    /// Path of the executable.
+    pub executable: String,
+    /// Its arguments.
+    pub command: Vec<String>,
+    /// Allocations of the driver and blocks.
+    pub allocations: u64,
+    /// Events that could not be written.
+    pub dropped_events: u64,
+    /// True once it is gone.
+    pub ended: bool,
+}
+
+/// One moment on one device.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// UUID of the device.
+    pub device: String,
+    /// `live`: what `bytes` counts.
+    pub of: String,
+    /// Live bytes.
+    pub bytes: u64,
+    /// When.
+    pub time_s: f64,
+    /// In which step; `null` before the first.
+    pub step: Option<u64>,
+    /// In which phase.
+    pub phase: Option<String>,
+    /// Scope of the allocation that was made at this moment, if one was.
+    pub scope: Option<String>,
+    /// Live bytes by category.
+    pub by_category: ByCategory,
+    /// The device's ledger at this moment.
+    pub ledger: Ledger,
+    /// The scopes that hold most, by live bytes of allocations made in them (not in scopes inside them).
+    pub top_scopes: Vec<ScopeGroup>,
+    /// The largest allocations.
+    pub top_allocations: Vec<LargeAllocation>,
+}
+
+/// Live bytes made in one scope.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ScopeGroup {
+    /// Names from the outermost scope on, joined by `/`; empty outside all scopes.
+    pub scope: String,
+    /// Live bytes.
+    pub bytes: u64,
+    /// How many allocations.
+    pub allocations: u64,
+    /// Live bytes by category.
+    pub by_category: ByCategory,
+}
+
+/// One live allocation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LargeAllocation {
+    /// Name from its tag.
+    pub name: Option<String>,
+    /// What it is for.
+    pub category: String,
+    /// How that is known: tagged, hooked, inferred or none.
+    pub origin: String,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Scope at its birth.
+    pub scope: String,
+    /// Step at its birth.
+    pub step: Option<u64>,
+    /// When it was made.
+    pub time_s: f64,
+    /// The driver's function; `null` for a block.
+    pub function: Option<String>,
+    /// Process id.
+    pub pid: u32,
+    /// Address in the process.
+    pub address: u64,
+}
+
+/// One step on one device.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct StepReport {
+    /// UUID of the device.
+    pub device: String,
+    /// Its number.
+    pub step: u64,
+    /// When it began.
+    pub begin_s: f64,
+    /// When it ended; `null` for the step in which the session ended.
+    pub end_s: Option<f64>,
+    /// Largest live bytes within it.
+    pub peak: Extreme,
+    /// Live bytes by category at that moment.
+    pub by_category: ByCategory,
+    /// Live bytes when it ended.
+    pub live_at_end: Option<u64>,
+}
+
+/// Pinned host memory.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostReport {
+    /// Largest live bytes.
+    pub peak: Extreme,
+    /// The rows at that moment.
+    pub at_peak: Rows,
+    /// The rows at the end.
+    pub at_end: Rows,
+}
+
+/// Counts over the session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Totals {
+    /// Allocations that the driver granted, host memory included.
+    pub allocations: u64,
+    /// Those that the program freed; not those that ended with their process.
+    pub frees: u64,
+    /// Bytes that the driver granted, all together.
+    pub bytes: u64,
+    /// Blocks inside allocations.
+    pub blocks: u64,
+    /// Those that were freed.
+    pub block_frees: u64,
+    /// Bytes of blocks, all together.
+    pub block_bytes: u64,
+    /// Allocations that the driver refused.
+    pub refused: u64,
+}
+
+/// Seconds, from nanoseconds.
+pub(crate) fn seconds(time: Nanoseconds) -> f64 {
+    time.0 as f64 / 1e9
+}
+
+/// The JSON schema of [`Report`], as docs/report.schema.json holds it.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Report);
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}

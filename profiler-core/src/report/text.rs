@@ -1,0 +1,383 @@
+//! The report for people: what an engineer with an out-of-memory needs within a minute.
+//!
+//! Owns: wording and layout, at most 100 columns. Refuses: figures that are not in the report, and colour unless asked.
+//! Names come from the program: control characters in them are not passed on to the terminal.
+
+use std::fmt::Write as _;
+
+use crate::findings::{Detail, Finding, Oom, Severity};
+
+use super::units::{bytes, exact, grouped, share, signed_bytes, time};
+use super::{DeviceReport, Ledger, Report, Snapshot, StepReport};
+
+/// How the text is dressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Style {
+    /// Text only.
+    #[default]
+    Plain,
+    /// With colours and block characters of a terminal.
+    Ansi,
+}
+
+const WIDTH: usize = 100;
+const BAR: usize = 40;
+const ROWS: usize = 10;
+/// Steps shown before and after the gap, when there are many.
+const STEPS: (usize, usize) = (4, 8);
+
+/// The report as text, lines of at most 100 columns.
+pub fn text(report: &Report, style: Style) -> String {
+    let mut page = Page { text: String::new(), style };
+    page.header(report);
+    // That the devices were simulated is said first and last in any case.
+    let findings = report.findings.iter().filter(|finding| !matches!(finding.detail, Detail::Simulated { .. }));
+    let (errors, others): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.severity == Severity::Error);
+    page.findings(&errors);
+    if let Some(at) = &report.at {
+        page.snapshot(report, at, "At the moment asked for");
+        page.peak_line(report);
+    } else if let Some(peak) = &report.peak {
+        page.snapshot(report, peak, "Peak");
+        page.steps(report);
+        page.devices(report);
+        page.host(report);
+    }
+    page.findings(&others);
+    page.simulated(report);
+    page.text
+}
+
+/// A text without control characters.
+fn clean(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
+}
+
+/// At most `width` characters; the middle of a longer text is left out, since both ends of a path tell most.
+fn fit(text: &str, width: usize) -> String {
+    let chars: Vec<char> = clean(text).chars().collect();
+    if chars.len() <= width {
+        return chars.into_iter().collect();
+    }
+    let head = width.saturating_sub(2) / 2;
+    let tail = width.saturating_sub(2) - head;
+    let mut fitted: String = chars[..head].iter().collect();
+    fitted.push_str("..");
+    fitted.extend(&chars[chars.len() - tail..]);
+    fitted
+}
+
+struct Page {
+    text: String,
+    style: Style,
+}
+
+impl Page {
+    fn line(&mut self, line: impl AsRef<str>) {
+        self.text.push_str(line.as_ref().trim_end());
+        self.text.push('\n');
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        match self.style {
+            Style::Plain => text.to_owned(),
+            Style::Ansi => format!("\x1b[{code}m{text}\x1b[0m"),
+        }
+    }
+
+    fn title(&mut self, title: &str) {
+        let title = self.paint("1", title);
+        self.line("");
+        self.line(title);
+    }
+
+    /// A paragraph, broken between words.
+    fn wrap(&mut self, indent: &str, text: &str) {
+        let mut line = indent.to_owned();
+        for word in clean(text).split_whitespace() {
+            if line.chars().count() + 1 + word.chars().count() > WIDTH && line.trim() != "" {
+                self.line(&line);
+                line = indent.to_owned();
+            }
+            if line.chars().count() > indent.chars().count() {
+                line.push(' ');
+            }
+            line.push_str(&fit(word, WIDTH - indent.chars().count()));
+        }
+        self.line(line);
+    }
+
+    fn simulated(&mut self, report: &Report) {
+        let Some(device) = &report.simulated_device else { return };
+        let compute = if report.compute { "" } else { "; kernels and copies were skipped" };
+        let warning =
+            format!("SIMULATED DEVICE ({}){compute}: do not use this run's checkpoints or losses.", fit(device, 24));
+        let warning = self.paint("1;33", &warning);
+        self.line(warning);
+    }
+
+    fn header(&mut self, report: &Report) {
+        let command = if report.command.is_empty() { "(no command)".to_owned() } else { report.command.join(" ") };
+        self.simulated(report);
+        let line = self.paint("1", &format!("memscope: {}", fit(&command, WIDTH - 10)));
+        self.line(line);
+        let status = match report.exit_status {
+            None => "no exit status".to_owned(),
+            Some(status) => format!("exit status {status}"),
+        };
+        self.line(format!(
+            "{status}, {}, {}, {} allocations, {} blocks, {} frees",
+            time(report.duration_s),
+            count(report.processes.len() as u64, "process", "processes"),
+            grouped(report.totals.allocations),
+            grouped(report.totals.blocks),
+            grouped(report.totals.frees + report.totals.block_frees),
+        ));
+        for device in &report.devices {
+            self.line(device_line(device));
+        }
+        if report.dropped_events > 0 {
+            let line = format!("{} EVENTS WERE DROPPED: figures may be wrong.", grouped(report.dropped_events));
+            let line = self.paint("1;31", &line);
+            self.line(line);
+        }
+    }
+
+    fn snapshot(&mut self, report: &Report, at: &Snapshot, title: &str) {
+        self.title(&format!("{title}: {} live", exact(at.bytes)));
+        let mut place = vec![format!("at {}", time(at.time_s))];
+        place.push(at.step.map_or("before the first step".to_owned(), |step| format!("step {step}")));
+        place.extend(at.phase.as_ref().map(|phase| format!("phase {}", fit(phase, 20))));
+        place.extend(
+            at.scope.as_ref().filter(|scope| !scope.is_empty()).map(|scope| format!("scope {}", fit(scope, 40))),
+        );
+        self.line(format!("  {}", fit(&place.join(", "), WIDTH - 2)));
+        self.line(format!("  on {}", fit(&at.device, WIDTH - 5)));
+        self.line("");
+        for (name, value) in at.by_category.named() {
+            if value > 0 {
+                let bar = self.bar(value, at.bytes);
+                self.line(format!("  {name:<12} {bar} {:>11} {:>5.1} %", bytes(value), share(value, at.bytes)));
+            }
+        }
+        let capacity = report.devices.iter().find(|device| device.uuid == at.device).and_then(|device| device.capacity);
+        self.ledger(&at.ledger, capacity);
+        self.tops(at);
+    }
+
+    fn bar(&self, part: u64, whole: u64) -> String {
+        let filled = ((share(part, whole) / 100.0 * BAR as f64).round() as usize).clamp(1, BAR);
+        let mark = if self.style == Style::Ansi { "█" } else { "#" };
+        let bar = self.paint("36", &mark.repeat(filled));
+        format!("{bar}{}", " ".repeat(BAR - filled))
+    }
+
+    fn ledger(&mut self, ledger: &Ledger, capacity: Option<u64>) {
+        self.title("Ledger at that moment");
+        let row = |sign: &str, name: &str, value: String, exact: String| {
+            format!("  {sign} {name:<34} {value:>12}  {exact:>22}")
+        };
+        let rows = &ledger.rows;
+        let plain = |sign: &str, name: &str, value: u64| row(sign, name, bytes(value), format!("{} B", grouped(value)));
+        self.line(plain(" ", "live", rows.live));
+        self.line(plain("+", "rounding", rows.rounding));
+        self.line(plain("+", "cached", rows.cached));
+        self.line(plain("=", "reserved", rows.reserved));
+        if ledger.managed.reserved > 0 {
+            self.line(plain(" ", "managed, apart", ledger.managed.reserved));
+        }
+        let Some(device) = &ledger.device else {
+            self.line("  The device as a whole is not known: no telemetry sample without driver events around it.");
+            return;
+        };
+        let signed = |sign: &str, name: &str, value: Option<i64>| {
+            row(sign, name, value.map_or("not told".to_owned(), signed_bytes), String::new())
+        };
+        let told = |sign: &str, name: &str, value: Option<u64>| match value {
+            Some(value) => plain(sign, name, value),
+            None => row(sign, name, "not told".to_owned(), String::new()),
+        };
+        self.line(format!("  The device as a whole, at the sample of {}:", time(device.sample_time_s)));
+        self.line(plain(" ", "reserved", device.reserved));
+        self.line(signed("+", "unexplained (contexts, libraries)", device.unexplained));
+        self.line(told("=", "this program's processes", device.this_process));
+        self.line(told("+", "other processes", device.other_processes));
+        self.line(told("+", "firmware and driver", device.firmware_reserved));
+        self.line(signed("+", "unowned", device.unowned));
+        self.line(plain("=", "device used", device.device_used));
+        if let Some(capacity) = capacity {
+            self.line(plain(" ", "of capacity", capacity));
+        }
+    }
+
+    fn tops(&mut self, at: &Snapshot) {
+        if at.top_scopes.iter().any(|group| !group.scope.is_empty()) {
+            self.title("Scopes that hold most");
+            for group in at.top_scopes.iter().take(ROWS) {
+                let scope = if group.scope.is_empty() { "(outside all scopes)" } else { &group.scope };
+                let most = group.by_category.named().into_iter().max_by_key(|(_, bytes)| *bytes);
+                let most = most.map_or("", |(name, _)| name);
+                let number = count(group.allocations, "allocation", "allocations");
+                self.line(format!("  {:>11}  {number:<18} {most:<12} {}", bytes(group.bytes), fit(scope, 52)));
+            }
+        }
+        if !at.top_allocations.is_empty() {
+            self.title("Largest allocations");
+        }
+        for allocation in at.top_allocations.iter().take(ROWS) {
+            let name = allocation.name.as_deref().or(allocation.function.as_deref()).unwrap_or("(no name)");
+            let step = allocation.step.map_or("before steps".to_owned(), |step| format!("step {step}"));
+            self.line(format!(
+                "  {:>11}  {:<12} {:<34} {step:<12} {}",
+                bytes(allocation.bytes),
+                allocation.category,
+                fit(name, 34),
+                fit(&allocation.scope, 23)
+            ));
+        }
+    }
+
+    fn steps(&mut self, report: &Report) {
+        let Some(peak) = &report.peak else { return };
+        let steps: Vec<&StepReport> = report.steps.iter().filter(|step| step.device == peak.device).collect();
+        if steps.is_empty() {
+            return;
+        }
+        self.title("Steps");
+        self.line("        step        begin    peak live  mostly                 live at its end");
+        let (first, last) = STEPS;
+        for (position, step) in steps.iter().enumerate() {
+            if steps.len() > first + last + 1 && position >= first && position < steps.len() - last {
+                if position == first {
+                    self.line(format!("         ...   ({} more steps)", steps.len() - first - last));
+                }
+                continue;
+            }
+            let most = step.by_category.named().into_iter().max_by_key(|(_, bytes)| *bytes);
+            let most = most.filter(|(_, value)| *value > 0);
+            let most =
+                most.map_or(String::new(), |(name, value)| format!("{name} {:.0} %", share(value, step.peak.bytes)));
+            self.line(format!(
+                "  {:>10} {:>12} {:>12}  {most:<18} {:>19}",
+                step.step,
+                time(step.begin_s),
+                bytes(step.peak.bytes),
+                step.live_at_end.map_or("(did not end)".to_owned(), bytes)
+            ));
+        }
+    }
+
+    fn devices(&mut self, report: &Report) {
+        if report.devices.len() < 2 {
+            return;
+        }
+        self.title("Devices");
+        for device in &report.devices {
+            self.line(format!(
+                "  {:<42} peak live {:>11}, reserved {:>11}",
+                fit(&device.uuid, 42),
+                bytes(device.peak.live.bytes),
+                bytes(device.peak.reserved.bytes)
+            ));
+        }
+    }
+
+    fn host(&mut self, report: &Report) {
+        if report.host.peak.bytes > 0 {
+            let peak = &report.host.peak;
+            self.line("");
+            self.line(format!("Pinned host memory: at most {}, at {}.", exact(peak.bytes), time(peak.time_s)));
+        }
+    }
+
+    fn peak_line(&mut self, report: &Report) {
+        if let Some(peak) = &report.peak {
+            self.line("");
+            let step = peak.step.map_or(String::new(), |step| format!(", step {step}"));
+            self.line(format!(
+                "The peak of the whole session: {} live, at {}{step}.",
+                exact(peak.bytes),
+                time(peak.time_s)
+            ));
+        }
+    }
+
+    fn findings(&mut self, findings: &[&Finding]) {
+        if findings.is_empty() {
+            return;
+        }
+        self.title("Findings");
+        for finding in findings {
+            let (label, colour) = match finding.severity {
+                Severity::Error => ("error", "1;31"),
+                Severity::Warning => ("warning", "1;33"),
+                Severity::Note => ("note", "1;34"),
+            };
+            let label = self.paint(colour, label);
+            self.line(format!("  {label} [{}]", finding.detail.kind()));
+            self.wrap("    ", &format!("{}.", finding.message));
+            if let Detail::Oom(oom) = &finding.detail {
+                self.oom(oom);
+            }
+            self.wrap("    ", &format!("To do: {}.", finding.advice));
+        }
+    }
+
+    fn oom(&mut self, oom: &Oom) {
+        let mut place = vec![format!("at {}", time(oom.time_s))];
+        place.push(oom.step.map_or("before the first step".to_owned(), |step| format!("step {step}")));
+        place.extend(oom.phase.as_ref().map(|phase| format!("phase {phase}")));
+        place.extend(oom.scope.as_ref().map(|scope| format!("scope {scope}")));
+        if oom.refusals > 1 {
+            place.push(format!("the last of {} refusals", grouped(oom.refusals)));
+        }
+        self.wrap("    ", &format!("It happened {}.", place.join(", ")));
+        let mut line = String::new();
+        let _ = write!(line, "asked for {}", exact(oom.requested));
+        if let Some(free) = oom.free {
+            let _ = write!(line, ", free {}", exact(free));
+        }
+        self.wrap("    ", &format!("Exactly: {line}, cached {}.", exact(oom.cached)));
+        self.line(format!("    Live then, {}:", exact(oom.live)));
+        for (name, value) in oom.by_category.named() {
+            if value > 0 {
+                self.line(format!("      {name:<12} {:>11} {:>5.1} %", bytes(value), share(value, oom.live)));
+            }
+        }
+        if !oom.largest_groups.is_empty() {
+            self.line("    Held most by:");
+        }
+        for group in oom.largest_groups.iter().take(5) {
+            let number = count(group.allocations, "allocation", "allocations");
+            self.line(format!(
+                "      {:>11}  {:<12} {number:<18} {}",
+                bytes(group.bytes),
+                group.category,
+                fit(&group.name, 44)
+            ));
+        }
+    }
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+fn device_line(device: &DeviceReport) -> String {
+    let name = device.name.as_deref().unwrap_or("device");
+    let capacity =
+        device.capacity.map_or("capacity not told".to_owned(), |capacity| format!("capacity {}", bytes(capacity)));
+    fit(&format!("{name}, {}, {capacity}", device.uuid), WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_keep_both_ends_and_control_characters_do_not_pass() {
+        assert_eq!(fit("abcdefghij", 10), "abcdefghij");
+        assert_eq!(fit("abcdefghijk", 10), "abcd..hijk");
+        assert_eq!(clean("a\x1b[2Jb\n"), "a?[2Jb?");
+    }
+}

@@ -1,0 +1,77 @@
+//! Numbers for people: binary units, digits in groups, seconds, shares.
+//!
+//! Owns: rounding. Refuses: to be read back.
+
+/// Bytes in the largest binary unit that leaves at least 1, three significant digits or so: `1.50 GiB`.
+pub(crate) fn bytes(value: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if value < 1024 {
+        return format!("{value} B");
+    }
+    let mut scaled = value as f64 / 1024.0;
+    let mut unit = 0;
+    // 1023.995 would be rounded to 1024.00.
+    while scaled >= 1023.995 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    let decimals = if scaled < 100.0 { 2 } else { 1 };
+    format!("{scaled:.decimals$} {}", UNITS[unit])
+}
+
+/// The same with a sign.
+pub(crate) fn signed_bytes(value: i64) -> String {
+    format!("{}{}", if value < 0 { "-" } else { "" }, bytes(value.unsigned_abs()))
+}
+
+/// Digits in groups of three: `1,610,612,736`.
+pub(crate) fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1.50 GiB (1,610,612,736 B)`.
+pub(crate) fn exact(value: u64) -> String {
+    if value < 1024 { bytes(value) } else { format!("{} ({} B)", bytes(value), grouped(value)) }
+}
+
+/// Seconds with as many decimals as help.
+pub(crate) fn time(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
+}
+
+/// A share in percent; a whole of 0 has none.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_at_a_glance() {
+        for (value, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.00 KiB"),
+            (1_048_575, "1.00 MiB"),
+            (497_759_232, "474.7 MiB"),
+            (3 << 29, "1.50 GiB"),
+            (u64::MAX, "16.00 EiB"),
+        ] {
+            assert_eq!(bytes(value), text);
+        }
+        assert_eq!(signed_bytes(-2048), "-2.00 KiB");
+        assert_eq!(exact(1_610_612_736), "1.50 GiB (1,610,612,736 B)");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(999), "999");
+    }
+}

@@ -1,0 +1,120 @@
+//! The changes of all processes in one order.
+//!
+//! Owns: the k-way merge by time that keeps slot order within a process, and the time at which an ended process gave back
+//! its memory. Refuses: sums.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use crate::allocation::{Change, Model, Process, flag};
+use crate::journal::entry::Nanoseconds;
+
+use super::samples::WINDOW_NS;
+
+/// One change in the session's order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// Position in the order, from 0.
+    pub order: u32,
+    pub time: Nanoseconds,
+    /// Position of the process.
+    pub process: usize,
+    pub change: Change,
+}
+
+/// Iterates over a model's changes in the order of time.
+pub(crate) struct Merge<'m> {
+    model: &'m Model,
+    exits: &'m [Option<Nanoseconds>],
+    /// The next change of each process: its time, the process, its position in the process's changes.
+    next: BinaryHeap<Reverse<(Nanoseconds, usize, usize)>>,
+    order: u32,
+}
+
+impl<'m> Merge<'m> {
+    pub fn new(model: &'m Model, exits: &'m [Option<Nanoseconds>]) -> Merge<'m> {
+        let mut merge = Merge { model, exits, next: BinaryHeap::new(), order: 0 };
+        for process in 0..model.processes.len() {
+            merge.next.extend(merge.following(process, 0).map(Reverse));
+        }
+        merge
+    }
+
+    /// The first change at or after a position that really happened.
+    fn following(&self, process: usize, from: usize) -> Option<(Nanoseconds, usize, usize)> {
+        let state = &self.model.processes[process];
+        for position in from..state.changes() {
+            let ticks = match state.change(position)? {
+                Change::Void => continue,
+                Change::Birth(id) => self.model.allocations[id.0 as usize].birth_ticks,
+                Change::Death(id) => {
+                    let allocation = &self.model.allocations[id.0 as usize];
+                    if allocation.is(flag::AT_EXIT)
+                        && let Some(exit) = self.exits[process]
+                    {
+                        return Some((exit, process, position));
+                    }
+                    allocation.death_ticks
+                }
+                Change::Marker(number) => self.model.markers[number as usize].ticks,
+            };
+            return Some((self.time(state, ticks), process, position));
+        }
+        None
+    }
+
+    fn time(&self, process: &Process, ticks: u64) -> Nanoseconds {
+        process.time(ticks, self.model.session.start_monotonic_ns)
+    }
+}
+
+impl Iterator for Merge<'_> {
+    type Item = Moment;
+
+    fn next(&mut self) -> Option<Moment> {
+        let Reverse((time, process, position)) = *self.next.peek()?;
+        let following = self.following(process, position + 1);
+        if let Some(top) = self.next.peek_mut() {
+            match following {
+                // The new top sinks to its place when `top` goes out of scope.
+                Some(following) => {
+                    let mut top = top;
+                    *top = Reverse(following);
+                }
+                None => {
+                    PeekMut::pop(top);
+                }
+            }
+        }
+        let order = self.order;
+        self.order += 1;
+        let change = self.model.processes[process].change(position)?;
+        Some(Moment { order, time, process, change })
+    }
+}
+
+/// When each ended process gave back what it held: after its last record, and after the last sample in which NVML still
+/// listed it. `None` for a process that runs.
+pub(crate) fn exits(model: &Model) -> Vec<Option<Nanoseconds>> {
+    let start = model.session.start_monotonic_ns;
+    model
+        .processes
+        .iter()
+        .map(|process| {
+            if !process.counters.ended {
+                return None;
+            }
+            let last = process.ticks.map_or(Nanoseconds(0), |ticks| process.time(ticks, start));
+            let pid = process.info.pid;
+            // A later program of the same process id (exec) would be taken for this one.
+            let ambiguous = model.processes.iter().filter(|other| other.info.pid == pid).count() > 1;
+            let listed = |sample: &&crate::journal::entry::TelemetrySample| {
+                let lists = sample.devices.iter().filter_map(|device| device.processes.as_ref());
+                lists.flatten().any(|listed| listed.pid == pid)
+            };
+            let seen = model.telemetry.iter().rev().find(listed).filter(|_| !ambiguous);
+            Some(seen.map_or(last, |sample| last.max(Nanoseconds(sample.time.0.saturating_add(WINDOW_NS + 1)))))
+        })
+        .collect()
+}

@@ -1,0 +1,171 @@
+//! The whole session in the order of time: peaks, steps, series, and the ledger at each of them.
+//!
+//! Owns: the second pass over settled facts, in which every category is known and every refused free is taken back, so that
+//! peaks by category are exact. Refuses: words (`report`) and judgement (`findings`).
+//!
+//! Order is the slot within a process and time across processes. A process's clock never goes back here: a record that was
+//! stamped before its predecessor in slot order counts as simultaneous with it.
+
+mod device;
+mod merge;
+mod samples;
+mod series;
+mod settle;
+
+use memscope_wire::MemoryKind;
+
+use crate::allocation::Allocation;
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
+
+pub use series::{Bucket, Series};
+
+pub(crate) use merge::{Merge, Moment};
+
+/// Order of a lifetime's end that has not come.
+pub const ALIVE: u32 = u32::MAX;
+
+/// A lifetime as positions in the session's order of changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lifetime {
+    /// Position of the birth.
+    pub birth: u32,
+    /// Position of the death; [`ALIVE`] while there is none.
+    pub death: u32,
+}
+
+impl Lifetime {
+    /// True when the allocation is live right after the change at this position.
+    pub const fn spans(&self, order: u32) -> bool {
+        self.birth <= order && order < self.death
+    }
+}
+
+/// A largest value: how many bytes, when, in which step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Extreme {
+    /// Bytes.
+    pub bytes: u64,
+    /// When it was first reached.
+    pub time: Nanoseconds,
+    /// In which step; `None` before the first.
+    pub step: Option<u64>,
+}
+
+/// A device's ledgers right after one change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct State {
+    /// Position of the change in the session's order.
+    pub order: u32,
+    /// When.
+    pub time: Nanoseconds,
+    /// In which step of the processes on this device.
+    pub step: Option<u64>,
+    /// In which phase, a name.
+    pub phase: u32,
+    /// Device memory.
+    pub rows: EventRows,
+    /// Managed memory.
+    pub managed: EventRows,
+}
+
+/// A step on a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepFigures {
+    /// Its number.
+    pub number: u64,
+    /// When it first began.
+    pub begin: Nanoseconds,
+    /// Where live bytes were largest, the beginning included.
+    pub peak: State,
+    /// Where it last ended; `None` for the step in which the session ended.
+    pub end: Option<State>,
+}
+
+/// The device rows of one sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleRows {
+    /// The rows.
+    pub rows: DeviceRows,
+    /// In which step.
+    pub step: Option<u64>,
+    /// True when no driver event of the device lies in the sample's window: the rows are exact.
+    pub settled: bool,
+}
+
+/// Everything over time of one device.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceFigures {
+    /// Where live bytes were largest; `None` when nothing was ever live.
+    pub live: Option<State>,
+    /// Largest reserved bytes.
+    pub reserved: Option<State>,
+    /// Largest use that a sample saw.
+    pub device_used: Option<Extreme>,
+    /// Each category's own maximum, by number.
+    pub categories: [Extreme; CATEGORIES],
+    /// Steps in the order in which they first began.
+    pub steps: Vec<StepFigures>,
+    /// The last moment before the ends of processes gave back what was left.
+    pub end: State,
+    /// Device rows at each sample.
+    pub samples: Vec<SampleRows>,
+    /// Live bytes over time, few enough to draw.
+    pub series: Series,
+}
+
+impl State {
+    /// Takes in an allocation that is live at this moment.
+    pub(crate) fn enter(&mut self, allocation: &Allocation) {
+        match allocation.memory {
+            MemoryKind::Host => {}
+            MemoryKind::Managed => self.managed.enter(allocation),
+            MemoryKind::Device | MemoryKind::Pool => self.rows.enter(allocation),
+        }
+    }
+}
+
+impl DeviceFigures {
+    /// A moment without any memory yet, in the step that runs at this time.
+    pub(crate) fn state_at(&self, order: u32, time: Nanoseconds) -> State {
+        let step = self.steps.iter().filter(|step| step.begin <= time).max_by_key(|step| step.begin);
+        State { order, time, step: step.map(|step| step.number), ..State::default() }
+    }
+
+    /// The exact device rows nearest in time.
+    pub fn sample_near(&self, time: Nanoseconds) -> Option<&SampleRows> {
+        self.samples
+            .iter()
+            .filter(|sample| sample.settled)
+            .min_by_key(|sample| (sample.rows.time.0.abs_diff(time.0), sample.rows.time))
+    }
+}
+
+/// A marker in the order of time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarkerMoment {
+    /// Position in the model's markers.
+    pub marker: u32,
+    pub order: u32,
+    pub time: Nanoseconds,
+    /// The ledger of the marker's device at that moment; only for a refused allocation on a device.
+    pub state: Option<State>,
+}
+
+/// What the second pass yields.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// By allocation.
+    pub lifetimes: Vec<Lifetime>,
+    /// Changes in all; one more than the last position.
+    pub changes: u32,
+    /// By the model's position of the device.
+    pub devices: Vec<DeviceFigures>,
+    /// Pinned host memory: where its live bytes were largest, and at the end.
+    pub host_peak: Option<State>,
+    pub host_end: State,
+    pub markers: Vec<MarkerMoment>,
+    /// Times of births and deaths come from here: when each process that ended gave back what it held.
+    pub exits: Vec<Option<Nanoseconds>>,
+    pub last_time: Nanoseconds,
+}

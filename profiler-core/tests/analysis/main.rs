@@ -1,0 +1,13 @@
+//! Tests of the analysis half of memscope-core, in one binary.
+//!
+//! Index: `trace` writes small sessions by hand; `reference` is an independent, naive model; `ledger` holds the model against
+//! it; `reports` compares reports with reviewed texts; `schema` checks the JSON; `profile` writes, reads and damages profiles;
+//! `reader` runs the queries of docs/profile-format.md in a reader that is not ours.
+
+mod ledger;
+mod profile;
+mod reader;
+mod reference;
+mod reports;
+mod schema;
+mod trace;

@@ -1,0 +1,141 @@
+//! Reports of small sessions, against texts that were reviewed, and figures worked out by hand.
+
+use memscope_core::allocation::Model;
+use memscope_core::journal::entry::{Counters, Entry, ProcessIndex};
+use memscope_core::report::{Instant, Report, Style, text};
+use memscope_wire::{Category, Event, MemoryKind};
+
+use crate::trace::{ALLOC_ROW, Trace, UUID, training};
+
+const MIB: u64 = 1 << 20;
+
+fn report(trace: &Trace, instant: &str) -> Report {
+    let instant: Instant = instant.parse().expect("a moment");
+    trace.model().report(instant).expect("the session has this moment")
+}
+
+#[test]
+fn a_training_loop_is_explained() {
+    let report = report(&training(), "peak");
+    insta::assert_snapshot!("training", text(&report, Style::Plain));
+    let peak = report.peak.as_ref().expect("something was live");
+    // 100 weights + 200 optimizer + 3 blocks of 64 MiB less 100 bytes each + 100 gradients.
+    assert_eq!(peak.bytes, 592 * MIB - 300);
+    assert_eq!((peak.step, peak.phase.as_deref()), (Some(1), Some("backward")));
+    assert_eq!(peak.by_category.gradients, 100 * MIB);
+    let rows = &peak.ledger.rows;
+    assert_eq!((rows.reserved, rows.rounding, rows.cached), (912 * MIB, 300, 320 * MIB));
+    let device = peak.ledger.device.as_ref().expect("an exact sample");
+    // The sample lies before the gradients: 812 MiB reserved, 400 MiB less 30 bytes of context.
+    assert_eq!((device.reserved, device.unexplained), (812 * MIB, Some((400 * MIB - 30) as i64)));
+    assert_eq!((device.other_processes, device.unowned), (Some(20), Some(60)));
+    assert_eq!(device.device_used, 1812 * MIB + 50);
+    let end = report.end.as_ref().expect("a device");
+    assert_eq!(end.bytes, 300 * MIB);
+    assert_eq!(end.ledger.rows.reserved, 812 * MIB);
+    assert_eq!((report.totals.allocations, report.totals.frees, report.totals.blocks), (6, 2, 6));
+    assert_eq!(report.host.peak.bytes, MIB);
+    assert_eq!(report.category_peaks.activations.bytes, 192 * MIB - 300);
+}
+
+#[test]
+fn other_moments_are_found() {
+    let trace = training();
+    let step = report(&trace, "step:2").at.expect("a moment");
+    assert_eq!((step.step, step.bytes), (Some(2), 592 * MIB - 300));
+    // In the middle of step 1's forward pass: two of three blocks.
+    let time = report(&trace, "time:1.025").at.expect("a moment");
+    assert_eq!((time.step, time.bytes), (Some(1), 428 * MIB - 200));
+    assert_eq!(time.ledger.rows.cached, (512 - 128) * MIB);
+    let end = report(&trace, "end").at.expect("a moment");
+    assert_eq!(end.bytes, 300 * MIB);
+    assert_eq!(report(&trace, "time:0").at.expect("a moment").bytes, 300 * MIB);
+    let missing = trace.model().report(Instant::Step(3)).expect_err("there is no step 3");
+    assert_eq!(missing.to_string(), "the session has no step 3");
+    insta::assert_snapshot!("at_time", text(&report(&trace, "time:1.025"), Style::Plain));
+}
+
+/// A process that runs out of memory in the backward pass.
+pub fn out_of_memory() -> Trace {
+    let mut trace = Trace::new(&["python", "train.py"], None);
+    trace.process(0, 31);
+    trace.device(0, 0, UUID, 24 << 30);
+    trace.step(0, 1);
+    trace.phase(0, "backward");
+    trace.push(0, "model/\u{1b}[31mred");
+    trace.tagged(0, 0x10_0000_0000, 6 << 30, Category::Weights, "weights");
+    for layer in 0..4 {
+        let name = "a.name.so.long.that.it.would.not.fit.into.the.column.of.names.output";
+        trace.tagged(0, 0x20_0000_0000 + (layer << 32), 4 << 30, Category::Activations, name);
+    }
+    trace.now = 2_500_000_000;
+    for _ in 0..2 {
+        trace.event(
+            0,
+            Event::AllocFailed {
+                requested: 3 << 30,
+                free: 1 << 30,
+                total: 24 << 30,
+                device: 0,
+                result: 2,
+                row: ALLOC_ROW,
+                memory: MemoryKind::Device,
+            },
+        );
+    }
+    trace.ended(0);
+    trace.end(1);
+    trace
+}
+
+#[test]
+fn an_out_of_memory_comes_first() {
+    let report = report(&out_of_memory(), "peak");
+    insta::assert_snapshot!("out_of_memory", text(&report, Style::Plain));
+    insta::assert_json_snapshot!("out_of_memory_findings", report.findings);
+}
+
+#[test]
+fn no_line_is_too_wide_and_colour_comes_only_when_asked() {
+    for trace in [training(), out_of_memory()] {
+        let report = report(&trace, "peak");
+        let plain = text(&report, Style::Plain);
+        assert!(plain.lines().all(|line| line.chars().count() <= 100), "{plain}");
+        assert!(!plain.contains('\x1b'));
+        assert!(text(&report, Style::Ansi).contains('\x1b'));
+    }
+}
+
+#[test]
+fn an_empty_session_says_why() {
+    let mut model = Model::new();
+    insta::assert_snapshot!("nothing", text(&model.report(Instant::Peak).expect("a report"), Style::Plain));
+    model.apply(&Entry::Counters(ProcessIndex(0), Counters { dropped: 7, faults: 2, ..Counters::default() }));
+    let report = model.report(Instant::End).expect("a report");
+    let kinds: Vec<&str> = report.findings.iter().map(|finding| finding.detail.kind()).collect();
+    assert_eq!(kinds, ["nothing_captured", "dropped_events", "faults"]);
+}
+
+#[test]
+fn steady_growth_is_named_and_a_plateau_is_not() {
+    let build = |steps: u64, leak: bool| {
+        let mut trace = Trace::new(&["./train"], None);
+        trace.process(0, 31);
+        trace.device(0, 0, UUID, 1 << 30);
+        for step in 0..=steps {
+            trace.now = step * 1_000_000;
+            trace.step(0, step);
+            trace.tagged(0, 0x1000_0000 * (step + 1), 1 << 20, Category::Activations, "loss.history");
+            if !leak && step > 0 {
+                trace.free(0, 0x1000_0000 * step);
+            }
+        }
+        trace.end(0);
+        report(&trace, "peak").findings
+    };
+    let growth = build(7, true);
+    assert_eq!(growth[0].detail.kind(), "step_growth");
+    insta::assert_json_snapshot!("step_growth", growth);
+    assert!(build(7, false).is_empty());
+    assert!(build(4, true).is_empty(), "the first step, and the one that did not end, do not count");
+}

@@ -32,8 +32,7 @@ pub enum Command {
     Export(ExportArguments),
     Recover(RecoverArguments),
     Devices(DevicesArguments),
-    /// Checks this machine: driver, NVML, GPUs, permissions, shared memory, glibc; says what to do about each.
-    Doctor,
+    Doctor(DoctorArguments),
     /// Prints a completion script for a shell.
     #[command(after_help = "Example:\n  memscope completions bash > ~/.local/share/bash-completion/completions/memscope")]
     Completions {
@@ -199,6 +198,15 @@ pub struct RecoverArguments {
     /// Replace an existing profile.
     #[arg(short, long)]
     pub force: bool,
+}
+
+/// Checks this machine (driver, NVML, GPUs, permissions, shared memory, glibc) and says what to do about each.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  memscope doctor\n  memscope doctor -- ./train")]
+pub struct DoctorArguments {
+    /// Also check whether this program can be followed; it is not started.
+    #[arg(last = true, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+    pub program: Option<OsString>,
 }
 
 /// Lists the devices that can be simulated.

@@ -32,7 +32,7 @@ fn main() {
         Command::Export(export) => commands::export::export(export),
         Command::Recover(recover) => commands::recover::recover(recover),
         Command::Devices(devices) => commands::devices::devices(devices),
-        Command::Doctor => commands::doctor::doctor(),
+        Command::Doctor(doctor) => commands::doctor::doctor(doctor),
         Command::Completions { shell } => commands::pages::completions(shell),
         Command::Man { directory } => commands::pages::man(directory),
     };

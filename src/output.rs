@@ -4,6 +4,8 @@
 
 use std::io::Write;
 
+use memscope_core::report::Style;
+
 /// Status for wrong usage, as clap uses it.
 pub const USAGE: i32 = 2;
 /// Status when the program exists and could not be started.
@@ -60,4 +62,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
+}
+
+/// How a report is dressed: coloured on a terminal, unless `NO_COLOR` is set (to anything) or the terminal is dumb.
+pub fn style(is_terminal: bool) -> Style {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let plain = set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb");
+    if is_terminal && !plain { Style::Ansi } else { Style::Plain }
 }

@@ -1,6 +1,6 @@
 //! `memscope doctor`: what this machine has, what is missing, and what to do about it.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use memscope_core::telemetry::Poller;
 
+use crate::arguments::DoctorArguments;
 use crate::launch::preflight;
 use crate::output::print;
 use crate::{driver, embedded};
@@ -32,8 +33,10 @@ struct Check {
 }
 
 /// Prints one line a check, with what to do below it. Status 1 when recording cannot work.
-pub fn doctor() -> Result<i32> {
-    let checks = [driver_check(), nvml_check(), permissions(), shared_memory(), cache(), glibc(), discovery()];
+pub fn doctor(arguments: DoctorArguments) -> Result<i32> {
+    let mut checks =
+        vec![driver_check(), nvml_check(), permissions(), shared_memory(), cache(), glibc(), discovery()];
+    checks.extend(arguments.program.as_deref().map(program));
     let mut text = String::new();
     for check in &checks {
         let mark = match check.health {
@@ -182,6 +185,23 @@ fn discovery() -> Check {
             health: Health::Limited,
             finding: "XDG_RUNTIME_DIR is not set to a writable folder".to_string(),
             advice: Some("nothing is lost: name a session by its folder, FILE.session"),
+        },
+    }
+}
+
+fn program(program: &OsStr) -> Check {
+    let subject = "program";
+    let bad = |finding, advice| Check { subject, health: Health::Bad, finding, advice };
+    let Some(path) = preflight::find(program) else {
+        return bad(format!("{} was not found", program.display()), Some("name it by its path, or put its folder into PATH"));
+    };
+    match preflight::obstacle(program) {
+        Some(obstacle) => bad(obstacle, Some("what it starts may still be followed: `memscope run` records every process")),
+        None => Check {
+            subject,
+            health: Health::Good,
+            finding: format!("{} can be followed", path.display()),
+            advice: None,
         },
     }
 }

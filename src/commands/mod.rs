@@ -1,5 +1,6 @@
 //! One file a verb. Each returns the status with which memscope ends.
 
+pub mod conclude;
 pub mod demo;
 pub mod devices;
 pub mod doctor;

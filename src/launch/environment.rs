@@ -35,6 +35,16 @@ pub fn variables(record: &RecordArguments, libraries: &Libraries, session: &Path
     all
 }
 
+/// Takes the simulator's variables into memscope's own environment, for the simulated NVML that it polls.
+///
+/// Call it before the first thread.
+pub fn adopt_simulator(variables: &[Variable]) {
+    for variable in variables.iter().filter(|variable| variable.name.starts_with("MEMSCOPE_SIMULATOR_")) {
+        // SAFETY: memscope has one thread yet, so nobody reads the environment meanwhile.
+        unsafe { std::env::set_var(variable.name, &variable.value) };
+    }
+}
+
 /// The simulated devices as the simulator reads them (`KEY*COUNT`), if the run asks for any.
 pub fn simulated(record: &RecordArguments) -> Option<String> {
     let device = record.device?;

@@ -104,7 +104,7 @@ fn format_of(path: &Path, content: &[u8]) -> Option<String> {
 }
 
 /// The ELF machine number of this build.
-fn host_machine() -> u16 {
+fn host_machine() -> object::elf::Machine {
     if cfg!(target_arch = "aarch64") { object::elf::EM_AARCH64 } else { object::elf::EM_X86_64 }
 }
 

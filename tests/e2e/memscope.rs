@@ -6,6 +6,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+/// Name of the folder that stands for `$XDG_RUNTIME_DIR`.
+const RUNTIME: &str = "runtime";
+
 /// A temporary folder with a cache folder shared by the whole test run.
 pub struct Place {
     folder: tempfile::TempDir,
@@ -13,15 +16,13 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Place {
-        Place { folder: tempfile::Builder::new().prefix("memscope-e2e-").tempdir().expect("a temporary folder") }
+        let folder = tempfile::Builder::new().prefix("memscope-e2e-").tempdir().expect("a temporary folder");
+        std::fs::create_dir(folder.path().join(RUNTIME)).expect("a runtime folder");
+        Place { folder }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
-    }
-
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
     }
 
     /// `memscope` with this place as its current folder.
@@ -34,7 +35,7 @@ impl Place {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path());
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
-        command.env("XDG_RUNTIME_DIR", self.folder.path());
+        command.env("XDG_RUNTIME_DIR", self.path(RUNTIME));
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("MEMSCOPE_") {
                 command.env_remove(name);
@@ -74,11 +75,37 @@ impl Place {
         program
     }
 
-    /// Names of the files in this place.
+    /// Like [`Place::compile`], for a program that is linked with -lcuda.
+    pub fn compile_linked(&self, name: &str) -> PathBuf {
+        let folder = self.path("link");
+        std::fs::create_dir_all(&folder).expect("a folder for the link stub");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/link_stub.c");
+        let status = Command::new("cc")
+            .args(["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o"])
+            .arg(folder.join("libcuda.so"))
+            .arg(source)
+            .status()
+            .expect("cc starts");
+        assert!(status.success(), "cc could not make the link stub");
+        let search = format!("-L{}", folder.display());
+        self.compile(name, &[&search, "-lcuda"])
+    }
+
+    /// Folder with the simulated driver, as `memscope` has written it to its cache.
+    pub fn simulator(&self) -> PathBuf {
+        let output = self.run("doctor");
+        let text = stdout(&output);
+        let line = text.lines().find(|line| line.contains("libmemscope_interposer.so")).expect("doctor names the cache");
+        let interposer = Path::new(line.split_whitespace().last().expect("a path"));
+        interposer.with_file_name("simulator")
+    }
+
+    /// Names of the files in this place, without the runtime folder.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder.path()).expect("the folder is readable");
         let mut names: Vec<_> =
             entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+        names.retain(|name| name != RUNTIME);
         names.sort();
         names
     }

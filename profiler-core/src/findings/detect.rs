@@ -155,10 +155,10 @@ fn recording(model: &Model, report: &Report) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(reason) = nothing_captured(model) {
         findings.push(finding(
-            Severity::Error,
+            Severity::Warning,
             format!("nothing was captured: {reason}"),
             "run `memscope doctor -- PROGRAM` to see whether memscope's library can be loaded into it",
-            Detail::NothingCaptured { reason: reason.to_owned() },
+            Detail::NothingCaptured { reason },
         ));
     }
     if let Some(reason) = &model.truncated {
@@ -210,17 +210,22 @@ fn recording(model: &Model, report: &Report) -> Vec<Finding> {
     findings
 }
 
-fn nothing_captured(model: &Model) -> Option<&'static str> {
+fn nothing_captured(model: &Model) -> Option<String> {
     if !model.allocations.is_empty() || model.markers.iter().any(|marker| marker.failure().is_some()) {
         return None;
     }
-    Some(if model.processes.is_empty() {
-        "no process wrote a log, so memscope's library was not loaded (a static or setuid program), or never called"
+    // What was seen before the launch says more than what is missing after it.
+    if let (Some(obstacle), true) = (&model.session.obstacle, model.processes.is_empty()) {
+        return Some(obstacle.clone());
+    }
+    let reason = if model.processes.is_empty() {
+        "no process of the program called the CUDA driver, or memscope's library could not be loaded into it"
     } else if model.devices.is_empty() {
         "the program made no recorded call of the CUDA driver"
     } else {
         "the program found a device and allocated nothing on it"
-    })
+    };
+    Some(reason.to_owned())
 }
 
 /// What the model met and could not account for.

@@ -9,7 +9,7 @@ mod build;
 mod instant;
 mod snapshot;
 mod text;
-pub(crate) mod units;
+pub mod units;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

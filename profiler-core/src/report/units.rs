@@ -3,7 +3,7 @@
 //! Owns: rounding. Refuses: to be read back.
 
 /// Bytes in the largest binary unit that leaves at least 1, three significant digits or so: `1.50 GiB`.
-pub(crate) fn bytes(value: u64) -> String {
+pub fn bytes(value: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if value < 1024 {
         return format!("{value} B");

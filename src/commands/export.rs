@@ -1,0 +1,23 @@
+//! `memscope export`: a profile in forms that other tools read.
+
+use anyhow::{Context, Result};
+use memscope_core::export;
+use memscope_core::profile::Profile;
+use memscope_core::report::Instant;
+
+use crate::arguments::ExportArguments;
+use crate::output::{print, say};
+
+/// Writes what was asked for.
+pub fn export(arguments: ExportArguments) -> Result<i32> {
+    let profile = Profile::open(&arguments.source)?;
+    if let Some(folder) = &arguments.parquet {
+        export::parquet(&profile, folder, arguments.force)?;
+        say(&format!("tables written to {}", folder.display()));
+    }
+    if arguments.json {
+        let report = profile.report(Instant::Peak)?;
+        print(&format!("{}\n", serde_json::to_string_pretty(&report).context("cannot turn the report into JSON")?))?;
+    }
+    Ok(0)
+}

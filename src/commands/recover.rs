@@ -1,0 +1,34 @@
+//! `memscope recover`: the profile of a session that was broken off.
+
+use anyhow::{Result, bail};
+use memscope_core::recover;
+use memscope_core::session::SessionFolder;
+
+use crate::arguments::{RecordArguments, RecoverArguments};
+use crate::commands::conclude;
+use crate::output::say;
+
+/// Completes the journal, then does what the end of `run` does.
+pub fn recover(arguments: RecoverArguments) -> Result<i32> {
+    let folder = SessionFolder::open(&arguments.session)?;
+    let manifest = folder.manifest()?;
+    let output = arguments.output.unwrap_or(manifest.output);
+    conclude::check_outputs(&output, None, arguments.force)?;
+    let recovery = recover::recover(&folder)?;
+    for notice in &recovery.notices {
+        say(notice);
+    }
+    if !recovery.running.is_empty() {
+        bail!(
+            "the session's processes {:?} still run, and their log is still written to: recover again when they have ended",
+            recovery.running
+        );
+    }
+    say(&format!(
+        "{} events were in the journal, {} more in the logs",
+        recovery.records_before, recovery.records_added
+    ));
+    let record = RecordArguments { force: arguments.force, ..RecordArguments::default() };
+    conclude::conclude(folder, &output, &record)?;
+    Ok(0)
+}

@@ -1,0 +1,158 @@
+//! `memscope run`: start, record, make the profile.
+//!
+//! Owns: the order of things. What can be refused is refused before the program starts; after that, no fault of memscope
+//! changes the program's status, and the session stays on disk until its profile is written.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use memscope_core::allocation::Model;
+use memscope_core::journal::entry::SessionInfo;
+use memscope_core::recorder::{self, Listener, Recorder};
+use memscope_core::session::SessionFolder;
+use memscope_core::telemetry::{self, Poller};
+
+use crate::arguments::{RecordArguments, RunArguments};
+use crate::commands::conclude;
+use crate::embedded::{self, Libraries};
+use crate::launch::signals::{self, Inherited, Witness};
+use crate::launch::{self, environment, preflight};
+use crate::output::{complain, say};
+use crate::progress::Line;
+
+/// Runs the command of the command line.
+pub fn run(arguments: RunArguments) -> Result<i32> {
+    let program = Path::new(&arguments.command[0]).file_name().unwrap_or(&arguments.command[0]);
+    let name = program.to_string_lossy().into_owned();
+    record(&arguments.record, &arguments.command, &name)
+}
+
+/// Runs `command` and records it; `name` stands for the program in the output's name. Returns the program's status.
+pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> Result<i32> {
+    // Before the first thread: all threads inherit the mask, and the witness is a fork.
+    let inherited = signals::block();
+    let mut witness = Witness::start().context("cannot start the witness of signals")?;
+
+    let output = arguments
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("memscope-{name}-{}.mscope", std::process::id())));
+    conclude::check_outputs(&output, arguments.json.as_deref(), arguments.force)?;
+    let libraries = embedded::install()?;
+    let session = describe(arguments, command);
+    let folder = SessionFolder::create(&output, &session)?;
+    let status = match start(arguments, command, &libraries, &folder, &session, &inherited, &mut witness) {
+        Ok(status) => status,
+        Err(error) => {
+            folder.remove()?;
+            return Err(error);
+        }
+    };
+    // The program has run: what goes wrong from here on is told and changes nothing.
+    if let Err(error) = conclude::conclude(folder.clone(), &output, arguments) {
+        complain(&format!("{error:#}"));
+        say(&format!("nothing is lost: `memscope recover {}` makes the profile", folder.path().display()));
+    }
+    Ok(status)
+}
+
+/// What the session says of itself.
+fn describe(arguments: &RecordArguments, command: &[OsString]) -> SessionInfo {
+    let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    SessionInfo {
+        simulated: environment::simulated(arguments),
+        compute: !arguments.no_compute,
+        obstacle: command.first().and_then(|program| preflight::obstacle(program)),
+        ..SessionInfo::begin(words)
+    }
+}
+
+/// Starts the program, records until it has ended, and returns its status.
+fn start(
+    arguments: &RecordArguments,
+    command: &[OsString],
+    libraries: &Libraries,
+    folder: &SessionFolder,
+    session: &SessionInfo,
+    inherited: &Inherited,
+    witness: &mut Witness,
+) -> Result<i32> {
+    if !arguments.quiet {
+        announce(session);
+    }
+    let variables = environment::variables(arguments, libraries, folder.path(), &folder.logs());
+    environment::adopt_simulator(&variables);
+    let mut child = launch::start(command, &variables, inherited)?;
+
+    let (listener, live) = live_model(Line::new(arguments.quiet));
+    let telemetry = Poller::start(telemetry::Options {
+        library: arguments.device.map(|_| libraries.simulator.join("libnvidia-ml.so.1")),
+        interval: Duration::from_millis(arguments.interval),
+        start_monotonic_ns: session.start_monotonic_ns,
+    });
+    let options = recorder::Options { telemetry: Some(telemetry), ..recorder::Options::default() };
+    let recorder = Recorder::start(folder, options, listener);
+
+    let ended = signals::wait(child.id(), witness).or_else(|_| child.wait()).context("cannot wait for the program")?;
+    let status = launch::status(ended);
+    let recorded = recorder.and_then(|recorder| recorder.finish(Some(status)));
+    if let Some(mut line) = live.and_then(|live| live.lock().unwrap_or_else(PoisonError::into_inner).line.take()) {
+        line.clear();
+    }
+    match recorded {
+        Ok(summary) => report_notices(&summary, arguments.quiet),
+        Err(error) => complain(&format!("{error}")),
+    }
+    Ok(status)
+}
+
+/// What the user must know before the program speaks.
+fn announce(session: &SessionInfo) {
+    if let Some(devices) = &session.simulated {
+        let compute = if session.compute { "" } else { ", without computing" };
+        say(&format!("simulated device {devices}{compute}: what the program computes and saves is not to be trusted"));
+    }
+    if let Some(obstacle) = &session.obstacle {
+        say(&format!("warning: {obstacle}"));
+    }
+}
+
+fn report_notices(summary: &recorder::Summary, quiet: bool) {
+    if summary.progress.dropped > 0 {
+        say(&format!("{} events could not be recorded: the figures are too low", summary.progress.dropped));
+    }
+    if quiet {
+        return;
+    }
+    for notice in &summary.notices {
+        say(notice);
+    }
+    if !summary.outlived.is_empty() {
+        say(&format!("still running, and no longer recorded: processes {:?}", summary.outlived));
+    }
+}
+
+/// The model that follows the run for the progress line.
+struct Live {
+    model: Model,
+    line: Option<Line>,
+}
+
+/// A listener that shows progress, and its state; neither when there is no line to show.
+fn live_model(line: Option<Line>) -> (Option<Listener>, Option<Arc<Mutex<Live>>>) {
+    let Some(line) = line else { return (None, None) };
+    let live = Arc::new(Mutex::new(Live { model: Model::new(), line: Some(line) }));
+    let of_listener = Arc::clone(&live);
+    let listener: Listener = Box::new(move |entry| {
+        let mut live = of_listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let Live { model, line } = &mut *live;
+        model.apply(entry);
+        if let Some(line) = line.as_mut().filter(|line| line.is_due()) {
+            line.show(&model.progress());
+        }
+    });
+    (Some(listener), Some(live))
+}

@@ -1,0 +1,112 @@
+//! SIGKILL of the program, of memscope, or of both, at random moments: nothing committed is lost, nothing is doubled.
+//!
+//! The truth is the program's own count of returned calls, in a shared file. A call's record is committed before it returns,
+//! so the profile has that many, or one more when the kill came between the record and the count.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::memscope::{Place, number, stderr};
+
+/// Moments tried for each victim.
+const TRIES: u64 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Victim {
+    Program,
+    Memscope,
+    Both,
+}
+
+#[test]
+fn nothing_committed_is_lost() {
+    let place = Place::new();
+    let program = place.compile_linked("churn");
+    for victim in [Victim::Program, Victim::Memscope, Victim::Both] {
+        for attempt in 0..TRIES {
+            // Moments spread from the first events on; the machine's own jitter does the rest.
+            one(&place, &program, victim, Duration::from_millis(3 + attempt * attempt * 60));
+        }
+    }
+}
+
+fn one(place: &Place, program: &Path, victim: Victim, delay: Duration) {
+    let counts = place.path("counts");
+    let _ = std::fs::remove_file(&counts);
+    let mut command = place.memscope();
+    command.args(["run", "-q", "-f", "-o", "k.mscope", "--device", "1GiB", "--no-compute", "--"]);
+    let mut memscope = command.arg(program).arg(&counts).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the program counts", || count(&counts).is_some_and(|(allocations, _)| allocations > 0));
+    let child = child_of(memscope.id(), program);
+    sleep(delay);
+    match victim {
+        Victim::Program => kill(child),
+        Victim::Memscope => {
+            kill(memscope.id());
+            sleep(Duration::from_millis(30)); // the program goes on alone
+            kill(child);
+        }
+        Victim::Both => {
+            kill(memscope.id());
+            kill(child);
+        }
+    }
+    finish(place, &mut memscope, victim);
+    wait_until("the program is gone", || !Path::new(&format!("/proc/{child}/exe")).exists());
+
+    let report = place.run("report k.mscope --format json");
+    assert!(report.status.success(), "{victim:?}: {}", stderr(&report));
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let (allocations, frees) = count(&counts).unwrap();
+    let (recorded, freed) = (number(&report, "/totals/allocations"), number(&report, "/totals/frees"));
+    assert!(
+        (allocations..=allocations + 1).contains(&recorded) && (frees..=frees + 1).contains(&freed),
+        "{victim:?} after {delay:?}: counted {allocations}/{frees}, recorded {recorded}/{freed}"
+    );
+    assert_eq!(report["dropped_events"], 0);
+}
+
+/// Makes the profile: memscope does it itself, unless it was killed; then `recover` does.
+fn finish(place: &Place, memscope: &mut Child, victim: Victim) {
+    let status = memscope.wait().unwrap();
+    if victim == Victim::Program {
+        assert_eq!(status.code(), Some(137));
+        return;
+    }
+    assert!(place.path("k.mscope.session").exists(), "the session of a killed memscope is kept");
+    let output = place.run("recover -f k.mscope.session");
+    assert!(output.status.success(), "{victim:?}: {}", stderr(&output));
+    assert!(!place.path("k.mscope.session").exists(), "a recovered session is removed");
+}
+
+fn count(path: &Path) -> Option<(u64, u64)> {
+    let bytes = std::fs::read(path).ok()?;
+    let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    Some((word(0)?, word(8)?))
+}
+
+fn kill(pid: u32) {
+    // SAFETY: plain numbers; the pid is a descendant of this test that nobody has reaped.
+    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+}
+
+/// The child of `parent` that runs `program`.
+fn child_of(parent: u32, program: &Path) -> u32 {
+    let output = Command::new("ps").args(["-o", "pid=,args=", "--ppid", &parent.to_string()]).output().expect("ps");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find(|line| line.contains(&*program.to_string_lossy()));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_else(|| panic!("no child in: {text}"))
+}
+
+#[track_caller]
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,40 @@
+//! C programs that reach the driver in each of the three ways: exact counts, and output identical with and without memscope.
+
+use memscope_wire::env as names;
+
+use crate::memscope::{Place, number, stderr, stdout};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn every_way_to_the_driver_is_recorded_exactly() {
+    let place = Place::new();
+    let program = place.compile_linked("three_ways");
+    let simulator = place.simulator();
+    for way in ["link", "dlsym", "proc"] {
+        let alone = place
+            .command(&program)
+            .arg(way)
+            .env("LD_LIBRARY_PATH", &simulator)
+            .env(names::SIMULATOR_DEVICES, "2147483648")
+            .env(names::SIMULATOR_STATE, place.path("alone.state"))
+            .output()
+            .unwrap();
+        assert_eq!(alone.status.code(), Some(4), "{way}: {}{}", stdout(&alone), stderr(&alone));
+
+        let (under, report) = place.record(&format!("--device 2GiB -- {} {way}", program.display()));
+        assert_eq!((stdout(&under), stderr(&under)), (stdout(&alone), stderr(&alone)), "{way}");
+        assert_eq!(under.status.code(), alone.status.code(), "{way}");
+
+        assert_eq!(number(&report, "/totals/allocations"), 100 + 50 + 1 + 1 + 1, "{way}");
+        assert_eq!(number(&report, "/totals/frees"), 99 + 50 + 1 + 1 + 1, "{way}");
+        assert_eq!(number(&report, "/totals/bytes"), 100 * MIB + 50 * 4096 + 3 * MIB + 1000 + 5 * MIB, "{way}");
+        assert_eq!(number(&report, "/devices/0/peak/live/bytes"), 100 * MIB + 4096, "{way}");
+        assert_eq!(number(&report, "/devices/0/ledger_at_end/rows/live"), MIB, "{way}: what was never freed");
+        assert_eq!(number(&report, "/peak/by_category/unknown"), 100 * MIB + 4096, "{way}");
+        assert_eq!(number(&report, "/host/peak/bytes"), 5 * MIB, "{way}");
+        let kinds: Vec<_> =
+            report["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].as_str().unwrap()).collect();
+        assert!(kinds.contains(&"oom") && kinds.contains(&"free_of_unknown"), "{way}: {kinds:?}");
+    }
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# What only a real GPU can prove, in under 4 minutes. Prints a short table; says clearly when there is no GPU.
+#
+# Usage: tests/gpu/check.sh [MEMSCOPE] [KERNEL_CHECK]
+#   MEMSCOPE      the memscope binary            (default: target/release/memscope)
+#   KERNEL_CHECK  kernels against host references (default: target/release/kernel-check)
+# Both are built on any machine with `cargo build --release --workspace --bins`. nvcc and PyTorch are used where they are.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+memscope=${1:-target/release/memscope}
+kernel_check=${2:-target/release/kernel-check}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+if ! command -v nvidia-smi >/dev/null || ! nvidia-smi -L >/dev/null 2>&1; then
+    echo "no GPU on this machine: nothing was checked (nvidia-smi finds no device)"
+    exit 0
+fi
+
+row() { printf '%-34s %-7s %s\n' "$1" "$2" "$3"; [ "$2" = failed ] && failed=1; }
+
+# json FILE EXPRESSION: one value of a report, by Python.
+json() { python3 -c 'import json,sys; r=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
+
+# same NAME EXPECTED ACTUAL
+same() { if [ "$2" = "$3" ]; then row "$1" ok "$3"; else row "$1" failed "expected $2, got $3"; fi; }
+
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | head -1
+printf '%-34s %-7s %s\n' check result detail
+
+"$memscope" doctor >"$work/doctor" 2>&1 && row doctor ok "$(grep -c '^ok' "$work/doctor") of $(grep -cE '^(ok|limited|problem)' "$work/doctor") lines good" \
+    || row doctor failed "$(grep -m1 -E '^problem' "$work/doctor")"
+
+# 1. Kernels against their host references.
+if [ -x "$kernel_check" ]; then
+    if "$kernel_check" >"$work/kernels" 2>&1; then row "kernels = host references" ok "$(tail -1 "$work/kernels")"
+    else row "kernels = host references" failed "$(tail -1 "$work/kernels")"; fi
+else
+    row "kernels = host references" skipped "$kernel_check is not there"
+fi
+
+# 2. The sample on the GPU: byte-exact categories, falling loss.
+"$memscope" run -q -f -o "$work/g.mscope" --json "$work/g.json" -- "$memscope" sample gpt --model gpt2-124m --batch 4 --seq 1024 --steps 2 >"$work/g.out" 2>&1
+same "gpt2-124m: status" 0 $?
+if [ -s "$work/g.json" ]; then
+    same "gpt2-124m: weights" 497759232 "$(json "$work/g.json" 'r["category_peaks"]["weights"]["bytes"]')"
+    same "gpt2-124m: gradients" 497759232 "$(json "$work/g.json" 'r["category_peaks"]["gradients"]["bytes"]')"
+    same "gpt2-124m: optimizer" 995518464 "$(json "$work/g.json" 'r["category_peaks"]["optimizer"]["bytes"]')"
+    same "gpt2-124m: events dropped" 0 "$(json "$work/g.json" 'r["dropped_events"]')"
+    row "gpt2-124m: unexplained" info "$(json "$work/g.json" 'r["devices"][0]["ledger_at_peak"]["device"]')"
+fi
+"$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample gpt --model tiny --steps 30 >"$work/t.out" 2>&1
+same "tiny: status" 0 $?
+row "tiny: loss" info "$(grep -m1 loss "$work/t.out") … $(grep loss "$work/t.out" | tail -1)"
+
+# 3. A CUDA runtime, linked statically, reaches the driver by cuGetProcAddress: every call is seen.
+if command -v nvcc >/dev/null; then
+    cat >"$work/r.cu" <<'END'
+#include <cstdio>
+int main() {
+    void *held[64];
+    int bad = 0;
+    for (int i = 0; i < 64; i++) bad |= cudaMalloc(&held[i], (i + 1) << 20);
+    for (int i = 0; i < 64; i++) bad |= cudaFree(held[i]);
+    for (int i = 0; i < 32; i++) { bad |= cudaMallocAsync(&held[0], 1 << 20, 0); bad |= cudaFreeAsync(held[0], 0); }
+    cudaDeviceSynchronize();
+    printf("%d\n", bad);
+    return bad;
+}
+END
+    for kind in static shared; do
+        if nvcc -cudart "$kind" -o "$work/r" "$work/r.cu" 2>"$work/nvcc"; then
+            "$memscope" run -q -f -o "$work/r.mscope" --json "$work/r.json" -- "$work/r" >/dev/null 2>&1
+            same "cudart $kind: allocations" 96 "$(json "$work/r.json" 'sum(1 for _ in [0]) and r["totals"]["allocations"]')"
+            same "cudart $kind: peak bytes" $((64 * 65 / 2 * 1048576)) "$(json "$work/r.json" 'r["devices"][0]["peak"]["live"]["bytes"]')"
+        else
+            row "cudart $kind" failed "$(head -1 "$work/nvcc")"
+        fi
+    done
+else
+    row "cudart" skipped "no nvcc"
+fi
+
+# 4. PyTorch, unchanged: its own counter of reserved bytes is the driver's allocations.
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+    cat >"$work/p.py" <<'END'
+import torch
+model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(8)]).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    model(torch.randn(256, 2048, device="cuda")).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print(torch.cuda.max_memory_reserved())
+END
+    reserved=$("$memscope" run -q -f -o "$work/p.mscope" --json "$work/p.json" -- python3 "$work/p.py" 2>"$work/p.err")
+    same "PyTorch: peak reserved" "$reserved" "$(json "$work/p.json" 'r["devices"][0]["peak"]["reserved"]["bytes"]')"
+else
+    row "PyTorch" skipped "not installed, or it finds no GPU"
+fi
+
+# 5. An OOM of the real driver.
+"$memscope" run -q -f -o "$work/o.mscope" --json "$work/o.json" -- "$memscope" sample gpt --model gpt2-xl --batch 512 --steps 1 >/dev/null 2>&1
+status=$?
+[ $status -ne 0 ] && row "OOM: status" ok "$status" || row "OOM: status" failed 0
+same "OOM: found" True "$(json "$work/o.json" 'any(f["kind"] == "oom" for f in r["findings"])')"
+
+echo "$SECONDS s"
+exit $failed

@@ -2,8 +2,11 @@
 //!
 //! Owns: libcuda's handle, taken at first sight with RTLD_NOLOAD. The handle is kept for good: a program that closes libcuda
 //! and opens it again would get it at another address, and the hooks would call into nothing. Refuses: to load anything.
+//!
+//! A libcuda that was loaded with the program cannot leave and needs no handle. It gets none, because glibc's dlopen would
+//! allocate memory for it, in the middle of the program's first CUDA call.
 
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -102,19 +105,44 @@ fn keep(file: *const c_char) -> Option<*mut c_void> {
 
 /// Keeps the module of a driver function loaded, whatever its name.
 pub fn pin(function: *mut c_void) {
-    if driver().is_null()
-        && let Some((base, file)) = owner(function as usize)
+    if let Some((base, file)) = owner(function as usize)
         && base != own_base()
+        && !came_with_the_program(base)
+        && driver().is_null()
         && !file.is_null()
     {
         keep(file);
     }
 }
 
+/// True when the module at `base` was loaded before the program began, and so stays. The dynamic linker lists modules in the
+/// order of their loading and is itself loaded before the program begins: what precedes it was, too.
+fn came_with_the_program(base: usize) -> bool {
+    struct Search {
+        base: usize,
+        linker: usize,
+    }
+    unsafe extern "C" fn visit(module: *mut libc::dl_phdr_info, _bytes: usize, search: *mut c_void) -> c_int {
+        // SAFETY: the linker gives its description of a module, and our own `search`.
+        let (address, search) = unsafe { ((*module).dlpi_addr as usize, &*search.cast::<Search>()) };
+        match address {
+            _ if address == search.base => FOUND,
+            _ if address == search.linker => BEHIND,
+            _ => 0,
+        }
+    }
+    const FOUND: c_int = 1;
+    const BEHIND: c_int = 2;
+    // SAFETY: asks the kernel's auxiliary vector.
+    let mut search = Search { base, linker: unsafe { libc::getauxval(libc::AT_BASE) } as usize };
+    // SAFETY: `visit` does what is demanded of it, and `search` lives until the call returns.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) == FOUND }
+}
+
 /// The driver's own function of this name; null when it has none.
 pub fn driver_symbol(name: &CStr) -> *mut c_void {
-    let handle = driver();
-    if handle.is_null() { next_symbol(name) } else { symbol(handle, name) }
+    let handle = DRIVER.load(Acquire);
+    if handle.is_null() { next_then_driver(name) } else { symbol(handle, name) }
 }
 
 /// The function that a program linked with libcuda would call if this library were not there; else the driver's own.

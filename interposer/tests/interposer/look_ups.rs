@@ -1,0 +1,141 @@
+//! The ways in which a program gets a driver function; each of them must end in the same records, and none may be noticed.
+
+use crate::log_reader::{logs, only_log};
+use crate::stage::{self, driver, library, linked_program, program, run_both};
+
+/// What every_function.h does, written from the null driver's rules. `{}` is "_ptsz" where the per-thread variants are used.
+const EVERY_FUNCTION: [&str; 22] = [
+    "thread",
+    "device 0: 68719476736 bytes, null driver 000\\x00",
+    "cuMemAlloc_v2 10000000: 1000 of 1000 bytes, stream 0, device 0, device",
+    "cuMemAllocPitch_v2 10000400: 5120 of 1000 bytes, stream 0, device 0, device",
+    "cuMemAllocManaged 10001800: 3000 of 3000 bytes, stream 0, device 0, managed",
+    "cuMemAllocAsync{} 10002400: 4000 of 4000 bytes, stream 0, device 0, pool",
+    "device 1: 68719476736 bytes, null driver 000\\x01",
+    "cuMemAllocAsync{} 100010003400: 4500 of 4500 bytes, stream 100, device 1, pool",
+    "device 2: 68719476736 bytes, null driver 000\\x02",
+    "cuMemAllocFromPoolAsync{} 200010004600: 5000 of 5000 bytes, stream 0, device 2, pool",
+    "cuMemHostAlloc 10005a00: 6000 of 6000 bytes, stream 0, device -1, host",
+    "cuMemAllocHost_v2 10007200: 7000 of 7000 bytes, stream 0, device -1, host",
+    "cuMemHostRegister_v2 REGISTERED: 64 of 64 bytes, stream 0, device -1, host",
+    "cuMemHostUnregister REGISTERED, stream 0",
+    "cuMemFreeHost 10007200, stream 0",
+    "cuMemFreeHost 10005a00, stream 0",
+    "cuMemFreeAsync{} 200010004600, stream 0",
+    "cuMemFreeAsync{} 100010003400, stream 100",
+    "cuMemFree_v2 10002400, stream 0",
+    "cuMemFree_v2 10001800, stream 0",
+    "cuMemFree_v2 10000400, stream 0",
+    "cuMemFree_v2 10000000, stream 0",
+];
+
+fn expect_every_function(logs: &std::path::Path, suffix: &str) {
+    let log = only_log(logs);
+    let mut story = log.story();
+    for line in &mut story {
+        // The only address that the program's loader decides.
+        if let Some((name, rest)) = line.clone().split_once(' ')
+            && name.starts_with("cuMemHost")
+            && name.ends_with("egister_v2") | name.ends_with("egister")
+        {
+            let end = rest.find([':', ',']).unwrap();
+            *line = format!("{name} REGISTERED{}", &rest[end..]);
+        }
+    }
+    let expected: Vec<_> = EVERY_FUNCTION.iter().map(|line| line.replace("{}", suffix)).collect();
+    assert_eq!(story, expected);
+    assert_eq!((log.dropped(), log.faults()), (0, 0));
+}
+
+#[test]
+fn a_linked_program_is_recorded() {
+    expect_every_function(&run_both(&linked_program("linked"), &driver(""), &[]), "");
+}
+
+#[test]
+fn a_program_that_uses_dlsym_is_recorded() {
+    let program = program("looked_up", &[]);
+    expect_every_function(&run_both(&program, &driver(""), &[]), "");
+    expect_every_function(&run_both(&program, &driver(""), &["old"]), "");
+}
+
+#[test]
+fn a_program_that_uses_cu_get_proc_address_is_recorded() {
+    let program = program("runtime_like", &[]);
+    for version in ["1", "2"] {
+        expect_every_function(&run_both(&program, &driver(""), &[version, "legacy"]), "");
+        expect_every_function(&run_both(&program, &driver(""), &[version, "per-thread"]), "_ptsz");
+    }
+}
+
+#[test]
+fn a_driver_that_gives_other_entries_than_it_exports_is_recorded() {
+    let logs = run_both(&program("runtime_like", &[]), &driver("OTHER_ENTRIES"), &["2", "legacy"]);
+    expect_every_function(&logs, "");
+}
+
+#[test]
+fn what_the_driver_calls_itself_is_recorded_once() {
+    let logs = run_both(&linked_program("linked"), &driver("NESTED"), &[]);
+    expect_every_function(&logs, "");
+}
+
+#[test]
+fn look_ups_without_a_driver_fail_as_they_would() {
+    let empty = stage::folder();
+    let logs = run_both(&program("no_driver", &[]), &empty, &[]);
+    assert_eq!(std::fs::read_dir(logs).unwrap().count(), 0, "a look-up alone must not open a log");
+}
+
+#[test]
+fn look_ups_with_a_driver_succeed_as_they_would() {
+    let logs = run_both(&program("no_driver", &[]), &driver(""), &[]);
+    assert_eq!(std::fs::read_dir(logs).unwrap().count(), 0, "a look-up alone must not open a log");
+}
+
+#[test]
+fn rtld_next_of_other_libraries_works() {
+    let second = library("next_second", &[]);
+    let first = library("next_first", &[]);
+    let (first, second) = (first.to_str().unwrap(), second.to_str().unwrap());
+    let next = program("next", &["-Wl,--no-as-needed", first, second]);
+    run_both(&next, &driver(""), &[]);
+    let output = stage::output(&mut stage::recorded(&next, &driver(""), &stage::folder()));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "foo 42\n");
+}
+
+#[test]
+fn a_plug_in_with_its_own_scope_is_recorded() {
+    let folder = driver("");
+    let plugin = library("plugin", &["-L", folder.to_str().unwrap(), "-lcuda"]);
+    let logs = run_both(&program("plugin_host", &[]), &folder, &[plugin.to_str().unwrap()]);
+    let allocations = only_log(&logs).story().iter().filter(|line| line.starts_with("cuMemAlloc_v2 ")).count();
+    assert_eq!(allocations, 2);
+}
+
+#[test]
+fn a_driver_that_is_closed_and_opened_again_stays_recorded() {
+    let logs = stage::folder();
+    let output = stage::output(&mut stage::recorded(&program("reload", &[]), &driver(""), &logs));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n0\n0\n");
+    let allocations = only_log(&logs).story().iter().filter(|line| line.starts_with("cuMemAlloc_v2 ")).count();
+    assert_eq!(allocations, 3);
+}
+
+#[test]
+fn nothing_is_recorded_without_a_folder() {
+    let program = linked_program("linked");
+    let plain = stage::output(&mut stage::plain(&program, &driver("")));
+    let mut command = stage::plain(&program, &driver(""));
+    assert_eq!(stage::output(command.env("LD_PRELOAD", stage::interposer())), plain);
+    command.env(memscope_wire::env::LOG_DIR, "");
+    assert_eq!(stage::output(&mut command), plain);
+}
+
+#[test]
+fn a_program_without_cuda_leaves_no_log() {
+    let folder = stage::folder();
+    let output = stage::output(&mut stage::recorded(std::path::Path::new("/bin/true"), &driver(""), &folder));
+    assert!(output.status.success());
+    assert!(logs(&folder).is_empty());
+}

@@ -1,0 +1,22 @@
+//! The interposer as programs meet it: each test runs a small C program (tests/programs/ at the root) with and without it,
+//! against a driver that does nothing, and reads the log.
+//!
+//! | file | what belongs there |
+//! | --- | --- |
+//! | `stage.rs` | building the library, the null driver and the programs; running them |
+//! | `log_reader.rs` | reading a log on the wire types alone |
+//! | `look_ups.rs` | the ways in which a program gets a driver function |
+//! | `records.rs` | what is recorded of calls and annotations; the header |
+//! | `processes.rs` | fork, vfork, clone, exec |
+//! | `threads.rs` | many threads, signals, address reuse |
+//! | `adversity.rs` | full and missing folders, limits, closed descriptors |
+//! | `library.rs` | the library file itself: symbols, heap |
+
+mod adversity;
+mod library;
+mod log_reader;
+mod look_ups;
+mod processes;
+mod records;
+mod stage;
+mod threads;

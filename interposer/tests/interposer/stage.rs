@@ -1,0 +1,162 @@
+//! Builds what the tests and the bench run, once, and runs it.
+//!
+//! Owns: the interposer as it is shipped (a nested cargo build with the profile `preload`), the null driver and the programs
+//! (the C compiler `cc`, or `$CC`). Refuses: to look for files that something else may have built.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use memscope_wire::env;
+
+/// Folder for everything that is built here.
+fn scratch() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// The sources of the programs.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs")
+}
+
+fn succeed(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot start: {error}"));
+    assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The interposer, built as it is shipped.
+pub fn interposer() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let target = scratch().join("preload-build");
+        succeed(
+            Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "--profile", "preload", "--lib", "--manifest-path"])
+                .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
+                .arg("--target-dir")
+                .arg(&target)
+                .env_remove("RUSTFLAGS")
+                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
+        );
+        target.join("preload/libmemscope_interposer.so")
+    })
+}
+
+/// Runs `build` for a path if nobody has yet in this run; builds of different things wait for each other too.
+fn once(path: PathBuf, build: impl FnOnce(&Path)) -> PathBuf {
+    static DONE: OnceLock<Mutex<HashMap<PathBuf, ()>>> = OnceLock::new();
+    let mut done = DONE.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !done.contains_key(&path) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        build(&path);
+        done.insert(path.clone(), ());
+    }
+    path
+}
+
+fn compiler() -> Command {
+    let mut command = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    command.args(["-O2", "-Wall", "-Wextra", "-Werror"]);
+    command.arg("-I").arg(sources()).arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"));
+    command
+}
+
+/// Folder with a null driver under both of its names. `variant` is "", "REUSE", "NESTED" or "OTHER_ENTRIES"; see null_driver.c.
+pub fn driver(variant: &str) -> PathBuf {
+    let folder = scratch().join(format!("driver-{}", variant.to_lowercase()));
+    once(folder.join("libcuda.so.1"), |path| {
+        let mut cc = compiler();
+        cc.args(["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"]).arg("-o").arg(path);
+        if !variant.is_empty() {
+            cc.arg(format!("-D{variant}"));
+        }
+        // Otherwise the driver's own table of exports would hold the interposer's.
+        if variant != "NESTED" {
+            cc.arg("-Wl,-Bsymbolic");
+        }
+        succeed(cc.arg(sources().join("null_driver.c")));
+        let _ = std::fs::remove_file(folder.join("libcuda.so"));
+        std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so")).unwrap();
+    });
+    folder
+}
+
+/// A program built from `<name>.c`; `arguments` go to the compiler behind the source.
+pub fn program(name: &str, arguments: &[&str]) -> PathBuf {
+    variant(name, "", arguments)
+}
+
+/// The same, one of several that are built from a source with different arguments.
+pub fn variant(name: &str, label: &str, arguments: &[&str]) -> PathBuf {
+    once(scratch().join("programs").join(format!("{name}{label}")), |path| {
+        succeed(compiler().arg("-o").arg(path).arg(sources().join(format!("{name}.c"))).args(arguments).arg("-ldl"));
+    })
+}
+
+/// A program that is linked with the driver.
+pub fn linked_program(name: &str) -> PathBuf {
+    let folder = driver("");
+    program(name, &["-L", folder.to_str().unwrap(), "-lcuda", "-pthread"])
+}
+
+/// A library of `<name>.c`.
+pub fn library(name: &str, arguments: &[&str]) -> PathBuf {
+    once(scratch().join("programs").join(format!("lib{name}.so")), |path| {
+        let source = sources().join(format!("{name}.c"));
+        succeed(compiler().args(["-shared", "-fPIC"]).arg("-o").arg(path).arg(source).args(arguments).arg("-ldl"));
+    })
+}
+
+/// memscope.h's program, by the given compiler and its arguments.
+pub fn annotations(label: &str, compiler: &str, arguments: &[&str]) -> PathBuf {
+    once(scratch().join("programs").join(format!("annotations-{label}")), |path| {
+        let mut command = Command::new(compiler);
+        command.args(["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]).args(arguments);
+        command.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"));
+        succeed(command.arg("-o").arg(path).arg(sources().join("annotations.c")).args(["-x", "none", "-ldl"]));
+    })
+}
+
+/// A new, empty folder.
+pub fn folder() -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder = scratch().join("runs").join(format!("{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// `program` with the driver in `driver` (a folder), not recorded.
+pub fn plain(program: &Path, driver: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", driver).env_remove("LD_PRELOAD").env_remove(env::LOG_DIR);
+    for rank in ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"] {
+        command.env_remove(rank);
+    }
+    command
+}
+
+/// The same, recorded in `logs`.
+pub fn recorded(program: &Path, driver: &Path, logs: &Path) -> Command {
+    let mut command = plain(program, driver);
+    command.env("LD_PRELOAD", interposer()).env(env::LOG_DIR, logs);
+    command
+}
+
+/// Output of a command; panics when it cannot start.
+pub fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?} cannot start: {error}"))
+}
+
+/// Runs `program` without the interposer and with it, and demands that nobody could tell the difference. The folder with
+/// the logs of the recorded run.
+pub fn run_both(program: &Path, driver: &Path, arguments: &[&str]) -> PathBuf {
+    let logs = folder();
+    let plain = output(plain(program, driver).args(arguments));
+    let recorded = output(recorded(program, driver, &logs).args(arguments));
+    assert_eq!(plain, recorded, "the program's status or output differs when it is recorded");
+    assert!(plain.status.success(), "{}: {plain:?}", program.display());
+    logs
+}

@@ -8,12 +8,13 @@
 use crate::{Error, Tensor};
 use cudarc::driver::{result, sys};
 use memscope_kernels::{IMAGES, KERNELS, Kernel, Launch, ParameterType};
+use memscope_wire::env;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 
-/// The environment of a simulated device, as `memscope run` sets it (the names are listed in wire/src/env.rs).
-const SIMULATED: (&str, &str) = ("MEMSCOPE_SIMULATED", "1");
-const WITHOUT_COMPUTE: (&str, &str) = ("MEMSCOPE_SIMULATOR_COMPUTE", "0");
+/// The environment of a simulated device, as `memscope run` sets it.
+const SIMULATED: (&str, &str) = (env::SIMULATED, "1");
+const WITHOUT_COMPUTE: (&str, &str) = (env::SIMULATOR_COMPUTE, "0");
 
 /// The first CUDA device.
 pub struct Device {

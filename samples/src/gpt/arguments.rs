@@ -38,7 +38,7 @@ pub struct GptArguments {
     /// Training steps [default: 30 for tiny, else 3]
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// Learning rate of AdamW [default: 0.003 for tiny, else 0.0003]
+    /// Learning rate of AdamW [default: 0.001 for tiny, else 0.0003]
     #[arg(long = "lr", value_name = "RATE")]
     pub learning_rate: Option<f32>,
     /// Seed of the first weights and of the batches
@@ -86,7 +86,7 @@ impl Plan {
         };
         configuration.check()?;
         let (batch, sequence, steps, learning_rate) = match arguments.model {
-            Model::Tiny => (8, 64, 30, 3e-3),
+            Model::Tiny => (8, 64, 30, 1e-3),
             Model::BertBase => (8, 128, 3, 3e-4),
             _ => (4, 1024, 3, 3e-4),
         };

@@ -176,7 +176,7 @@ impl<P> Network<P> {
             Family::Gpt2 => ("transformer", "transformer", "h", "lm_head"),
             Family::Bert => ("bert.embeddings", "bert.encoder", "layer", "cls.predictions"),
         };
-        let mut maker = Maker { make, layers };
+        let mut maker = Maker { make, layers, deviation: first_deviation(width) };
         let tokens = maker.table(format!("{model}.wte.weight"), vocabulary, width)?;
         let positions = maker.table(format!("{model}.wpe.weight"), positions, width)?;
         let embedding = match family {
@@ -237,18 +237,23 @@ impl<P> Network<P> {
     }
 }
 
-/// Deviation of first weights in both papers.
-const DEVIATION: f32 = 0.02;
+/// Deviation of first weights: 0.02 as in both papers, whose narrowest model has width 768. A narrower one gets more, so
+/// that the sum over a row keeps its size; with 0.02 its residual stream is so small that steps of the usual learning rate
+/// carry it through zero, where normalisation turns it round and the loss jumps.
+fn first_deviation(width: u64) -> f32 {
+    0.02 * (768.0 / width.min(768) as f32).sqrt()
+}
 
 /// Makes the parameters of modules.
 struct Maker<'a, P, E> {
     make: &'a mut dyn FnMut(Description) -> Result<P, E>,
     layers: u64,
+    deviation: f32,
 }
 
 impl<P, E> Maker<'_, P, E> {
     fn table(&mut self, name: String, rows: u64, columns: u64) -> Result<P, E> {
-        (self.make)(Description { name, shape: vec![rows, columns], initial: Initial::Normal(DEVIATION) })
+        (self.make)(Description { name, shape: vec![rows, columns], initial: Initial::Normal(self.deviation) })
     }
 
     fn vector(&mut self, name: String, size: u64, value: f32) -> Result<P, E> {
@@ -263,7 +268,7 @@ impl<P, E> Maker<'_, P, E> {
     /// With `onto_residual`, the deviation is divided by √(2 · layers), as GPT-2 does for what is added to the residual
     /// stream, so that the sum does not grow with depth.
     fn linear(&mut self, name: &str, outputs: u64, inputs: u64, onto_residual: bool) -> Result<Linear<P>, E> {
-        let deviation = if onto_residual { DEVIATION / (2.0 * self.layers as f32).sqrt() } else { DEVIATION };
+        let deviation = self.deviation / if onto_residual { (2.0 * self.layers as f32).sqrt() } else { 1.0 };
         let weight = (self.make)(Description {
             name: format!("{name}.weight"),
             shape: vec![outputs, inputs],

@@ -1,0 +1,14 @@
+//! The trainers on the simulated device, end to end: from arguments through cudarc and the simulated libcuda to the host
+//! references and back.
+//!
+//! | file | what belongs there |
+//! | --- | --- |
+//! | device | how a test gets a simulated libcuda |
+//! | gradients | backward against finite differences |
+//! | reference | the forward pass against an independent one in f64 |
+//! | training | losses that fall and repeat, memory, errors |
+
+mod device;
+mod gradients;
+mod reference;
+mod training;

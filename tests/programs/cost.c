@@ -1,0 +1,75 @@
+/* Times calls that memscope records. Arguments: threads, batches in each thread. A batch is 16 pairs of an allocation and a
+ * free. Prints nanoseconds a call, as the slowest thread saw them: of the median batch, and of all together. The median
+ * leaves out the batches in which the log grew. */
+#define _GNU_SOURCE
+#include "driver_api.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { PAIRS = 16 };
+struct result { double median, mean; };
+static int batches;
+static pthread_barrier_t start;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void *work(void *unused)
+{
+    struct result *result = unused;
+    double *times = malloc((size_t)(batches + 1) * sizeof *times), begin, end;
+    CUdeviceptr address;
+    for (int warm = 0; warm < 100; warm++)
+        if (cuMemAlloc_v2(&address, 512) || cuMemFree_v2(address))
+            exit(1);
+    for (int batch = 0; batch < batches; batch++)
+        times[batch] = 0; /* its pages are present from here on */
+    pthread_barrier_wait(&start);
+    begin = end = now();
+    for (int batch = 0; batch < batches; batch++) {
+        double before = end;
+        for (int pair = 0; pair < PAIRS; pair++) {
+            cuMemAlloc_v2(&address, 512);
+            cuMemFree_v2(address);
+        }
+        end = now();
+        times[batch] = end - before;
+    }
+    result->mean = (end - begin) / (2.0 * PAIRS * batches);
+    qsort(times, (size_t)batches, sizeof *times, compare);
+    result->median = times[batches / 2] / (2.0 * PAIRS);
+    free(times);
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 3)
+        return 2;
+    int threads = atoi(arguments[1]);
+    batches = atoi(arguments[2]);
+    pthread_t ids[16];
+    struct result results[16], slowest = {0, 0};
+    pthread_barrier_init(&start, NULL, (unsigned)threads);
+    for (int i = 0; i < threads; i++)
+        pthread_create(&ids[i], NULL, work, &results[i]);
+    for (int i = 0; i < threads; i++) {
+        pthread_join(ids[i], NULL);
+        slowest.median = results[i].median > slowest.median ? results[i].median : slowest.median;
+        slowest.mean = results[i].mean > slowest.mean ? results[i].mean : slowest.mean;
+    }
+    printf("%.3f %.3f\n", slowest.median, slowest.mean);
+    return 0;
+}

@@ -10,9 +10,9 @@
  *     memscope_tag((const void *)weight, MEMSCOPE_WEIGHTS, "layers.3.weight");
  *     memscope_scope_pop();
  *
- * All functions may be called from any thread, at any time, signal handlers excepted at the first call only. Names are C
- * strings, in UTF-8 if they are to be read by people; NULL is "no name"; 1024 bytes of a name are kept. memscope never looks
- * at the memory behind an address.
+ * All functions may be called from any thread at any time; from a signal handler only after a first call elsewhere, because
+ * that one uses dlsym. Names are C strings, in UTF-8 if they are to be read by people; NULL is "no name"; 1024 bytes of a name
+ * are kept. memscope never looks at the memory behind an address.
  *
  * Requires GCC or Clang (the __atomic builtins) on Linux. */
 #ifndef MEMSCOPE_H

@@ -5,7 +5,8 @@
 //!
 //! The descriptor is kept for growing the file, at a number that programs rarely use. Programs close descriptors that they do
 //! not know, and may open other files at the number: it is compared with the file before each use, and the file is opened
-//! again by its path when it is gone.
+//! again by its path when it is gone. A log that was deleted grows no more: a process that outlives its session must not
+//! fill a file that nobody can see.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::Ordering::{Relaxed, Release};

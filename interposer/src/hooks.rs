@@ -104,13 +104,19 @@ fn release(row: Row, address: u64, stream: u64, call: impl FnOnce(*const c_void)
     }
     let slot = log::append(&Event::Free { address, stream, row: row as u16 });
     let result = call(real);
-    if result != SUCCESS
-        && let Some(slot) = slot
-    {
-        log::append(&Event::FreeRefused { address, slot, result, row: row as u16 });
+    if result != SUCCESS {
+        record_refusal(row, address, slot, result);
     }
     thread.leave();
     result
+}
+
+#[cold]
+#[inline(never)]
+fn record_refusal(row: Row, address: u64, slot: Option<u64>, result: c_int) {
+    if let Some(slot) = slot {
+        log::append(&Event::FreeRefused { address, slot, result, row: row as u16 });
+    }
 }
 
 /// The answer when there is no real function: only a program that links these names weakly, without a driver, gets here.

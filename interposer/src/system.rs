@@ -124,14 +124,14 @@ pub fn set_mode(descriptor: c_int, mode: u32) {
     let _ = unsafe { call(libc::SYS_fchmod, [descriptor as usize, mode as usize, 0, 0, 0, 0]) };
 }
 
-/// Which file a descriptor is open on: device and inode.
+/// Which file a descriptor is open on: device and inode, while the file has a name.
 pub fn identity(descriptor: c_int) -> Option<(u64, u64)> {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: on x86-64 the kernel's stat is libc's; all its fields may be zero.
     unsafe {
         call(libc::SYS_fstat, [descriptor as usize, status.as_mut_ptr() as usize, 0, 0, 0, 0]).ok()?;
         let status = status.assume_init();
-        Some((status.st_dev, status.st_ino))
+        (status.st_nlink > 0).then_some((status.st_dev, status.st_ino))
     }
 }
 

@@ -6,11 +6,16 @@
  *
  * -DREUSE: the 64 addresses of small allocations are given again the moment they are freed, to any thread.
  * -DNESTED: cuMemAllocManaged calls the exported cuMemAlloc_v2, as the program would (build without -Bsymbolic).
+ * -DLEAVES: cuMemAllocManaged calls the program's leave_driver, which may not return.
  * -DOTHER_ENTRIES: cuGetProcAddress gives entries that are not the exported ones. */
 #include "driver_api.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+
+#ifdef LEAVES
+void leave_driver(void);
+#endif
 
 static _Thread_local int device_of_thread;
 static _Atomic uint64_t next = 0x10000000;
@@ -111,6 +116,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
 {
     (void)flags;
+#ifdef LEAVES
+    leave_driver();
+#endif
 #ifdef NESTED
     return cuMemAlloc_v2(address, bytes);
 #else

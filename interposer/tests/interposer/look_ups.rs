@@ -139,3 +139,16 @@ fn a_program_without_cuda_leaves_no_log() {
     assert!(output.status.success());
     assert!(logs(&folder).is_empty());
 }
+
+#[test]
+fn a_second_driver_is_left_alone() {
+    let (one, other) = (driver("").join("libcuda.so.1"), driver("REUSE").join("libcuda.so.1"));
+    let logs =
+        run_both(&program("second_driver", &[]), &stage::folder(), &[one.to_str().unwrap(), other.to_str().unwrap()]);
+    let story = only_log(&logs).story();
+    let calls: Vec<_> = story.iter().filter(|line| line.starts_with("cuMem")).collect();
+    let expected =
+        ["cuMemAlloc_v2 10000000: 100 of 100 bytes, stream 0, device 0, device", "cuMemFree_v2 10000000, stream 0"];
+    assert_eq!(calls, expected);
+    assert_eq!(only_log(&logs).faults(), 2);
+}

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use memscope_wire::{Event, LogHeader};
 
 use crate::log_reader::{Log, logs};
-use crate::stage::{driver, linked_program, run_both};
+use crate::stage::{self, driver, linked_program, program, run_both};
 
 /// Runs processes.c; the logs, parents before children, and what each process allocated.
 fn run(how: &str) -> (Vec<Log>, Vec<Vec<u64>>) {
@@ -77,4 +77,18 @@ fn exec_begins_a_new_log_of_the_same_process() {
         |log: &Log| (log.number(offset_of!(LogHeader, start_time)), log.small(offset_of!(LogHeader, exec_count)));
     assert_eq!(identity(&logs[1]), (identity(&logs[0]).0, 1));
     assert!(logs[1].name.ends_with("-1.log"));
+}
+
+#[test]
+fn a_forked_process_has_its_own_log_where_the_kernel_wipes_no_pages() {
+    let logs_of_run = stage::folder();
+    let mut command = stage::recorded(&program("no_wipe", &[]), &driver(""), &logs_of_run);
+    let output = stage::output(command.arg(linked_program("processes")).arg("fork"));
+    assert!(output.status.success(), "{output:?}");
+    let pids: std::collections::BTreeSet<_> = logs(&logs_of_run).iter().map(Log::pid).collect();
+    assert_eq!(pids.len(), 3);
+    for log in logs(&logs_of_run) {
+        assert!(log.records().iter().all(|record| record.thread == log.pid()));
+        assert_eq!(log.events().iter().filter(|event| matches!(event, Event::Device { .. })).count(), 1);
+    }
 }

@@ -63,7 +63,7 @@ fn compiler() -> Command {
     command
 }
 
-/// Folder with a null driver under both of its names. `variant` is "", "REUSE", "NESTED" or "OTHER_ENTRIES"; see null_driver.c.
+/// Folder with a null driver under both of its names. `variant` is "", "REUSE", "NESTED", "LEAVES" or "OTHER_ENTRIES"; see null_driver.c.
 pub fn driver(variant: &str) -> PathBuf {
     let folder = scratch().join(format!("driver-{}", variant.to_lowercase()));
     once(folder.join("libcuda.so.1"), |path| {
@@ -119,11 +119,26 @@ pub fn annotations(label: &str, compiler: &str, arguments: &[&str]) -> PathBuf {
     })
 }
 
+/// Removes what runs of the past have left.
+fn tidy(runs: &Path) {
+    for entry in std::fs::read_dir(runs).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.split('-').next()).unwrap_or_default();
+        if !Path::new("/proc").join(pid).exists() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A new, empty folder.
 pub fn folder() -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let folder = scratch().join("runs").join(format!("{}-{number}", std::process::id()));
+    let runs = scratch().join("runs");
+    if number == 0 {
+        tidy(&runs);
+    }
+    let folder = runs.join(format!("{}-{number}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use memscope_wire::Event;
 
 use crate::log_reader::{Log, only_log};
-use crate::stage::{driver, linked_program, program, run_both};
+use crate::stage::{driver, linked_program, program, run_both, variant};
 
 fn steps(log: &Log) -> Vec<u64> {
     let numbers = log.events().into_iter().filter_map(|event| match event {
@@ -80,4 +80,22 @@ fn signal_handlers_record_in_the_middle_of_other_events() {
     assert!(!handlers.is_empty());
     assert_eq!(handlers, (1_000_000..1_000_000 + handlers.len() as u64).collect::<Vec<_>>());
     assert_eq!(log.dropped(), 0);
+}
+
+#[test]
+fn a_hook_that_is_left_by_a_jump_or_the_end_of_its_thread_does_no_harm() {
+    let folder = driver("");
+    let arguments = ["-rdynamic", "-fno-inline", "-L", folder.to_str().unwrap(), "-lcuda", "-pthread"];
+    let log = only_log(&run_both(&variant("abandoned", "", &arguments), &driver("LEAVES"), &[]));
+    let story = log.story();
+    let story: Vec<_> = story.iter().filter(|line| !line.starts_with("device")).collect();
+    // The thread allocates first; then main's calls that never returned leave no trace.
+    let expected = [
+        "thread",
+        "cuMemAlloc_v2 10000000: 100 of 100 bytes, stream 0, device 0, device",
+        "thread",
+        "cuMemAlloc_v2 10000200: 200 of 200 bytes, stream 0, device 0, device",
+        "cuMemFree_v2 10000200, stream 0",
+    ];
+    assert_eq!(story, expected);
 }

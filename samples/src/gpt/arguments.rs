@@ -134,3 +134,92 @@ impl Plan {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        gpt: GptArguments,
+    }
+
+    fn plan(line: &str) -> Result<Plan, Error> {
+        let words = std::iter::once("gpt").chain(line.split_whitespace());
+        Plan::new(&Line::try_parse_from(words).expect("the line is well-formed").gpt)
+    }
+
+    #[test]
+    fn a_model_brings_its_own_sizes_and_defaults() {
+        let plan = plan("--model gpt2-124m").unwrap();
+        assert_eq!(plan.configuration, Model::Gpt2Small.configuration());
+        assert_eq!((plan.batch, plan.sequence, plan.steps), (4, 1024, 3));
+    }
+
+    #[test]
+    fn sizes_replace_those_of_the_model() {
+        let plan = plan("--layers 3 --width 96 --heads 6 --vocabulary 300 --positions 16 --untied --batch 2").unwrap();
+        let Configuration { layers, width, heads, vocabulary, positions, tied, .. } = plan.configuration;
+        assert_eq!((layers, width, heads, vocabulary, positions, tied), (3, 96, 6, 300, 16, false));
+        assert_eq!((plan.batch, plan.sequence), (2, 16));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_argument_at_fault() {
+        for (line, words) in [
+            ("--heads 3", "--heads 3 does not divide --width 128"),
+            ("--layers 0", "--layers 0 is out of range"),
+            ("--width 0", "--width 0 is out of range"),
+            ("--heads 0", "--heads 0 is out of range"),
+            ("--vocabulary 1", "--vocabulary 1 is out of range"),
+            ("--positions 0", "--positions 0 is out of range"),
+            ("--batch 0", "--batch 0 is out of range"),
+            ("--seq 0", "--seq 0 is out of range"),
+            ("--steps 0", "--steps 0 is out of range"),
+            ("--seq 257", "--seq 257 is longer than the model's 256 positions"),
+            ("--lr NaN", "--lr NaN is not a learning rate"),
+            ("--lr=-1", "--lr -1 is not a learning rate"),
+            ("--width 18446744073709551615", "--width 18446744073709551615 is out of range"),
+            ("--batch 16777216 --seq 256", "--batch × --seq 4294967296 is out of range"),
+            ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),
+        ] {
+            let Err(Error::Arguments(text)) = plan(line) else { panic!("{line} was taken") };
+            assert!(text.contains(words), "{line}: {text}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever is taken can be multiplied out: no size of any tensor overflows.
+        #[test]
+        fn no_plan_overflows(
+            layers in 0..20_000_u64, width in 0_u64.., heads in 0_u64.., vocabulary in 0_u64.., positions in 0_u64..,
+            batch in 0_u64.., sequence in 0_u64.., small in proptest::bool::ANY,
+        ) {
+            let limit = |size: u64, most: u64| Some(if small { size % most } else { size });
+            let arguments = GptArguments {
+                model: Model::Tiny,
+                layers: Some(layers % 100),
+                width: limit(width, 1 << 20),
+                heads: limit(heads, 4),
+                vocabulary: limit(vocabulary, 1 << 22),
+                positions: limit(positions, 1 << 24),
+                untied: true,
+                batch: limit(batch, 64),
+                sequence: limit(sequence, 1 << 20),
+                steps: None,
+                learning_rate: None,
+                seed: 0,
+            };
+            if let Ok(plan) = Plan::new(&arguments) {
+                let Configuration { width, heads, vocabulary, .. } = plan.configuration;
+                let bytes = |elements: &[u64]| elements.iter().try_fold(4_u64, |product, size| product.checked_mul(*size));
+                proptest::prop_assert!(bytes(&[plan.rows(), vocabulary]).is_some());
+                proptest::prop_assert!(bytes(&[plan.rows(), 4, width]).is_some());
+                proptest::prop_assert!(bytes(&[plan.rows(), heads, plan.sequence]).is_some());
+                proptest::prop_assert!(plan.configuration.parameter_count() > 0);
+            }
+        }
+    }
+}

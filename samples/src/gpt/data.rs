@@ -60,3 +60,45 @@ fn mask(tokens: &mut [i64], targets: &mut [i64], vocabulary: u64, random: &mut R
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Model;
+    use super::*;
+
+    #[test]
+    fn a_target_is_the_token_after() {
+        let one = batch(&Model::Tiny.configuration(), 2, 9, 5, 1);
+        assert_eq!((one.tokens.len(), one.targets.len(), one.counted), (18, 18, 18));
+        for sequence in 0..2 {
+            assert_eq!(one.tokens[sequence * 9 + 1..(sequence + 1) * 9], one.targets[sequence * 9..sequence * 9 + 8]);
+        }
+        assert_eq!(one, batch(&Model::Tiny.configuration(), 2, 9, 5, 1));
+        assert_ne!(one, batch(&Model::Tiny.configuration(), 2, 9, 5, 2));
+    }
+
+    #[test]
+    fn tokens_are_in_the_vocabulary() {
+        for vocabulary in [2, 17, 256, 50_257] {
+            for model in [Model::Tiny, Model::BertBase] {
+                let configuration = Configuration { vocabulary, ..model.configuration() };
+                let batch = batch(&configuration, 3, 5000, 1, 1);
+                assert!(batch.tokens.iter().all(|&token| (0..vocabulary as i64).contains(&token)));
+                assert!(batch.targets.iter().all(|&target| (-1..vocabulary as i64).contains(&target)));
+            }
+        }
+    }
+
+    #[test]
+    fn bert_is_asked_for_about_fifteen_percent() {
+        let configuration = Model::BertBase.configuration();
+        let large = batch(&configuration, 20, 5000, 1, 1);
+        // 100,000 positions at 15 %: the deviation is 113.
+        assert!((14_500..15_500).contains(&large.counted), "{}", large.counted);
+        let hidden = large.tokens.iter().filter(|&&token| token == 30_521).count();
+        assert!((11_500..12_500).contains(&hidden), "{hidden}");
+        assert_eq!(large.counted, large.targets.iter().filter(|&&target| target >= 0).count() as u64);
+        // One token, and so one target.
+        assert_eq!(batch(&configuration, 1, 1, 1, 1).counted, 1);
+    }
+}

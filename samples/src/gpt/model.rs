@@ -336,3 +336,66 @@ pub(super) fn in_range(argument: &str, size: u64, least: u64, most: u64) -> Resu
         false => Err(Error::Arguments(format!("{argument} {size} is out of range: it must be {least} to {most}"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_models_have_their_published_sizes() {
+        for (model, count) in [
+            (Model::Gpt2Small, 124_439_808),
+            (Model::Gpt2Medium, 354_823_168),
+            (Model::Gpt2Large, 774_030_080),
+            (Model::Gpt2Xl, 1_557_611_200),
+        ] {
+            assert_eq!(model.configuration().parameter_count(), count, "{model:?}");
+            model.configuration().check().expect("a published model is in range");
+        }
+    }
+
+    /// By hand, from the shapes in the paper.
+    #[test]
+    fn bert_base_for_masked_words() {
+        let embeddings = (30_522 + 512 + 2) * 768 + 2 * 768;
+        let attention = 4 * (768 * 768 + 768) + 2 * 768;
+        let mlp = (768 * 3072 + 3072) + (3072 * 768 + 768) + 2 * 768;
+        let head = (768 * 768 + 768) + 2 * 768 + 30_522;
+        let count = embeddings + 12 * (attention + mlp) + head;
+        assert_eq!(count, 109_514_298);
+        assert_eq!(Model::BertBase.configuration().parameter_count(), count);
+    }
+
+    #[test]
+    fn a_head_of_its_own_adds_its_weight() {
+        for model in [Model::Gpt2Small, Model::BertBase] {
+            let tied = model.configuration();
+            let untied = Configuration { tied: false, ..tied };
+            assert_eq!(untied.parameter_count() - tied.parameter_count(), tied.vocabulary * tied.width);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_the_optimizer_sees_every_one() {
+        for model in [Model::Tiny, Model::BertBase] {
+            for tied in [true, false] {
+                let configuration = Configuration { tied, ..model.configuration() };
+                let Ok(mut network) = Network::build(&configuration, &mut Ok::<_, std::convert::Infallible>);
+                let listed: Vec<String> =
+                    network.parameters_mut().into_iter().map(|parameter| parameter.name.clone()).collect();
+                let made: Vec<String> =
+                    configuration.parameters().into_iter().map(|parameter| parameter.name).collect();
+                assert_eq!(listed, made);
+                assert_eq!(made.iter().collect::<std::collections::BTreeSet<_>>().len(), made.len());
+            }
+        }
+    }
+
+    #[test]
+    fn names_follow_the_modules() {
+        let names: Vec<String> =
+            Model::Gpt2Small.configuration().parameters().into_iter().map(|parameter| parameter.name).collect();
+        assert!(names.contains(&"transformer.h.3.attn.qkv.weight".to_owned()));
+        assert!(names.contains(&"transformer.wte.weight".to_owned()));
+    }
+}

@@ -66,7 +66,7 @@ fn enlarge(trainer: &mut Trainer) {
         for weight in &mut weights {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let uniform = state as f32 / u32::MAX as f32 - 0.5;
-            *weight = if *weight == 1.0 { 1.0 + uniform } else { *weight * 20.0 + 0.4 * uniform };
+            *weight = if *weight == 1.0 { 1.0 + uniform } else { *weight * 2.0 + 0.4 * uniform };
         }
         parameter.weight_mut().set(&weights).unwrap();
     }

@@ -16,7 +16,7 @@ use crate::source::{Identity, Mode, Options, Resume, Source};
 
 /// How long a log must be quiet before a process that cannot be seen counts as gone.
 const QUIET: Duration = Duration::from_millis(200);
-/// How long a recovery waits for that.
+/// How long a recovery waits, after the last record, for processes to be gone.
 const PATIENCE: Duration = Duration::from_millis(600);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -77,8 +77,8 @@ pub fn recover(folder: &SessionFolder) -> Result<Recovery> {
 
 /// Moves what the logs have into the journal, and ends it when no process is left.
 fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery: &mut Recovery) -> Result<()> {
-    let mut source = seen.source(folder, Mode::Record);
-    let begin = Instant::now();
+    let mut source = seen.source(folder, Options { quiet: QUIET, ..Options::new(Mode::Record) });
+    let mut moved = Instant::now();
     let mut entries = Vec::new();
     loop {
         let records = match source.round(&mut entries) {
@@ -95,10 +95,11 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
         }
         writer.flush()?;
         source.release();
-        if records == 0 {
-            if source.is_done() || begin.elapsed() > PATIENCE {
-                break;
-            }
+        if records > 0 {
+            moved = Instant::now();
+        } else if source.is_done() || moved.elapsed() > PATIENCE {
+            break;
+        } else {
             thread::sleep(PAUSE);
         }
     }
@@ -181,7 +182,9 @@ impl Entries {
             return Some(Ok(Entry::Session(self.session.clone())));
         }
         if self.ready.is_empty() {
-            let source = self.source.get_or_insert_with(|| self.seen.source(&self.folder, Mode::Inspect));
+            // No waiting for processes that cannot be seen: nothing is lost by taking them for gone, since nothing is written.
+            let options = Options { quiet: Duration::ZERO, ..Options::new(Mode::Inspect) };
+            let source = self.source.get_or_insert_with(|| self.seen.source(&self.folder, options));
             let mut entries = Vec::new();
             if let Err(error) = source.round(&mut entries) {
                 let notice = error.to_string();
@@ -277,8 +280,8 @@ impl Seen {
     }
 
     /// The session's logs, from where the journal ends.
-    fn source(&self, folder: &SessionFolder, mode: Mode) -> Source {
+    fn source(&self, folder: &SessionFolder, options: Options) -> Source {
         let resumes = self.processes.iter().map(|(process, (identity, resume))| (*identity, (*process, *resume)));
-        Source::resume(folder.logs(), Options { quiet: QUIET, ..Options::new(mode) }, resumes.collect())
+        Source::resume(folder.logs(), options, resumes.collect())
     }
 }

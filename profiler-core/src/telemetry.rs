@@ -96,6 +96,21 @@ impl Poller {
         Poller { samples, shared }
     }
 
+    /// Asks NVML once about everything. Errors: why there is no NVML, as a sentence.
+    pub fn probe(library: Option<&OsStr>) -> Result<Probe, String> {
+        let nvml = load(library)?;
+        let count = nvml.device_count().map_err(|error| format!("NVML does not count the devices: {error}"))?;
+        let devices = (0..count).filter_map(|index| {
+            let device = nvml.device_by_index(index).ok()?;
+            Some(Known::of(&device, index).ask(&device))
+        });
+        Ok(Probe {
+            devices: devices.collect(),
+            driver: nvml.sys_driver_version().ok(),
+            nvml: nvml.sys_nvml_version().ok(),
+        })
+    }
+
     /// The samples since the last call.
     pub fn take(&mut self) -> Vec<TelemetrySample> {
         self.samples.try_iter().collect()
@@ -148,28 +163,15 @@ impl Shared {
     }
 }
 
-/// Asks NVML once about everything. Errors: why there is no NVML, as a sentence.
-pub fn probe(library: Option<&OsStr>) -> Result<Probe, String> {
-    let nvml = load(library)?;
-    let count = nvml.device_count().map_err(|error| format!("NVML does not count the devices: {error}"))?;
-    let devices = (0..count).filter_map(|index| {
-        let device = nvml.device_by_index(index).ok()?;
-        Some(Known::of(&device, index).ask(&device))
-    });
-    Ok(Probe {
-        devices: devices.collect(),
-        driver: nvml.sys_driver_version().ok(),
-        nvml: nvml.sys_nvml_version().ok(),
-    })
-}
-
 fn load(library: Option<&OsStr>) -> Result<Nvml, String> {
     let mut builder = Nvml::builder();
     if let Some(path) = library {
         builder.lib_path(path);
     }
     builder.init().map_err(|error| match error {
-        NvmlError::LibloadingError(error) => format!("libnvidia-ml.so.1 cannot be loaded ({error}): no NVIDIA driver here"),
+        NvmlError::LibloadingError(error) => {
+            format!("libnvidia-ml.so.1 cannot be loaded ({error}): no NVIDIA driver here")
+        }
         error => format!("NVML does not start: {error}"),
     })
 }

@@ -105,7 +105,7 @@ impl Reader {
             return Err(Error::format(&self.path, "this is not a journal of memscope (wrong first bytes)"));
         }
         if present < FILE_HEADER_BYTES {
-            self.tail = Tail::Truncated { offset: 0 };
+            self.tail = if present == 0 { Tail::Whole } else { Tail::Truncated { offset: 0 } };
             return Ok(false);
         }
         let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
@@ -197,8 +197,7 @@ impl Reader {
     }
 
     fn end(&mut self) -> Frame {
-        self.tail =
-            if self.offset >= self.length { Tail::Whole } else { Tail::Truncated { offset: self.offset } };
+        self.tail = if self.offset >= self.length { Tail::Whole } else { Tail::Truncated { offset: self.offset } };
         Frame::None
     }
 

@@ -39,15 +39,16 @@ pub struct Writer {
 impl Writer {
     /// Creates the journal. Errors: [`Error::Exists`], [`Error::Io`].
     pub fn create(path: &Path) -> Result<Writer> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
-            match error.kind() {
-                std::io::ErrorKind::AlreadyExists => Error::Exists {
-                    path: path.to_path_buf(),
-                    advice: "it is the journal of another session; `memscope recover` finishes that one",
-                },
-                _ => Error::io("create the journal", path)(error),
-            }
-        })?;
+        let file =
+            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
+                match error.kind() {
+                    std::io::ErrorKind::AlreadyExists => Error::Exists {
+                        path: path.to_path_buf(),
+                        advice: "it is the journal of another session; `memscope recover` finishes that one",
+                    },
+                    _ => Error::io("create the journal", path)(error),
+                }
+            })?;
         let mut writer = Writer::over(file, path, 0)?;
         writer.buffer.extend_from_slice(&format::file_header());
         writer.flush()?;
@@ -78,7 +79,8 @@ impl Writer {
         Ok(Writer { file, path, buffer: Vec::new(), written, plain: Vec::new(), packed: Vec::new(), compressor })
     }
 
-    /// Adds an entry; it is in the file after the next [`Writer::flush`]. More records than a frame takes are split.
+    /// Adds an entry; it is in the file after the next [`Writer::flush`]. More records than a frame
+    /// takes are split, and no records are no frame.
     pub fn push(&mut self, entry: &Entry) -> Result<()> {
         if let Entry::Records { process, first_slot, records } = entry {
             for (index, part) in records.chunks(MAX_RECORDS).enumerate() {

@@ -145,19 +145,22 @@ impl Log {
         }
     }
 
-    /// Takes the best knowledge of the log's clock: a reading of now on the boot of the log, else what others left.
+    /// Takes the best knowledge of the log's clock: on the boot of the log a reading of now, which is also left in the
+    /// header for others; else what the header has. (On its own boot the header is not asked: its two words may be of two
+    /// writers.)
     fn calibrate(&mut self, mode: Mode) {
         let unscaled = self.calibration.last_ticks == self.calibration.first_ticks;
-        if self.birth.boot_id == clock::boot_id() && (!self.life.gone || unscaled) {
-            if let Some(now) = clock::read(self.birth.clock).filter(|now| now.ticks > self.birth.first.ticks) {
-                if mode == Mode::Record {
-                    // The header's copy is for others; the journal gets its own. A failure here loses nothing.
-                    let _ = write_calibration(&self.file, now);
-                }
-                self.state.last = Some(now);
+        let reading = if self.birth.boot_id == clock::boot_id() {
+            let now = if self.life.gone && !unscaled { None } else { clock::read(self.birth.clock) };
+            if let Some(now) = now.filter(|now| mode == Mode::Record && now.ticks > self.birth.first.ticks) {
+                // A failure here loses nothing: the journal gets the reading too.
+                let _ = write_calibration(&self.file, now);
             }
-        }
-        if let Some(last) = self.state.last.filter(|last| last.ticks > self.calibration.last_ticks) {
+            now
+        } else {
+            self.state.last
+        };
+        if let Some(last) = reading.filter(|last| last.ticks > self.calibration.last_ticks) {
             self.calibration.last_ticks = last.ticks;
             self.calibration.last_ns = last.monotonic_ns;
         }

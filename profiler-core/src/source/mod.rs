@@ -176,7 +176,11 @@ impl Source {
 
     /// Process ids, as the processes see them, of those that still run or whose log is not read to its end.
     pub fn running(&self) -> Vec<u32> {
-        self.logs.iter().filter(|followed| !followed.is_over()).map(|followed| followed.log.birth.identity.pid).collect()
+        self.logs
+            .iter()
+            .filter(|followed| !followed.is_over())
+            .map(|followed| followed.log.birth.identity.pid)
+            .collect()
     }
 
     /// The sum of all logs' counters; `ended` when all have ended.
@@ -249,13 +253,7 @@ impl Followed {
         self.failed || (self.is_over() && self.log.is_settled())
     }
 
-    fn read(
-        &mut self,
-        replaced: bool,
-        options: &Options,
-        patience: Patience,
-        entries: &mut Vec<Entry>,
-    ) -> Result<u64> {
+    fn read(&mut self, replaced: bool, options: &Options, patience: Patience, entries: &mut Vec<Entry>) -> Result<u64> {
         self.log.poll(replaced, options)?;
         let (first_slot, records) = self.log.read(MAX_RECORDS as u64, patience)?;
         let read = records.len() as u64;
@@ -300,7 +298,9 @@ mod tests {
     #[test]
     fn only_logs_are_taken_for_logs() {
         assert!(is_log_name(OsStr::new("12-3456-0.log")));
-        for name in ["12-3456.log", "12-3456-0", "-3456-0.log", "a-1-2.log", "1-2-3-4.log", ".log", "session", "1-2-+3.log"] {
+        for name in
+            ["12-3456.log", "12-3456-0", "-3456-0.log", "a-1-2.log", "1-2-3-4.log", ".log", "session", "1-2-+3.log"]
+        {
             assert!(!is_log_name(OsStr::new(name)), "{name}");
         }
     }

@@ -1,0 +1,159 @@
+//! The recorder, and sessions as they are read.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use memscope_core::Error;
+use memscope_core::journal::entry::{Entry, SessionInfo};
+use memscope_core::recorder::{Options, Recorder};
+use memscope_core::recover::{entries, recover};
+use memscope_core::session::{SessionFolder, State};
+use memscope_core::source;
+use memscope_wire::log::CHUNK_SLOTS;
+
+use crate::logs::Taken;
+use crate::writer::{LogWriter, Writing, record};
+
+fn session(folder: &Path) -> SessionFolder {
+    SessionFolder::create(&folder.join("out.mscope"), &SessionInfo::begin(vec!["train".into(), "-x".into()])).unwrap()
+}
+
+fn read(folder: &SessionFolder) -> Vec<Entry> {
+    entries(folder).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn what_is_logged_is_in_the_journal_and_at_the_listener() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = session(place.path());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let of_listener = Arc::clone(&heard);
+    let listener = Box::new(move |entry: &Entry| of_listener.lock().unwrap().push(entry.clone()));
+    let options = Options { interval: Duration::from_millis(5), ..Options::default() };
+    let recorder = Recorder::start(&folder, options, Some(listener)).unwrap();
+    assert_eq!(folder.state().unwrap(), State::Running);
+    let log = LogWriter::create(&folder.logs(), Writing::dead(5), 4 * CHUNK_SLOTS);
+    for number in 0..3 * CHUNK_SLOTS {
+        log.push(&record(1, number));
+    }
+    log.close();
+    let summary = recorder.finish(Some(7)).unwrap();
+    assert_eq!(summary.progress.records, 3 * CHUNK_SLOTS);
+    assert_eq!((summary.progress.processes, summary.progress.dropped, summary.uncommitted), (1, 0, 0));
+    assert!(summary.outlived.is_empty());
+    assert!(summary.notices.is_empty(), "{:?}", summary.notices);
+    assert_eq!(folder.state().unwrap(), State::Finished);
+    assert_eq!(folder.manifest().unwrap().exit_status, Some(7));
+
+    let journal = read(&folder);
+    assert_eq!(journal, *heard.lock().unwrap(), "views and journal agree");
+    assert!(matches!(&journal[0], Entry::Session(session) if session.command == ["train", "-x"]));
+    assert!(matches!(journal.last(), Some(Entry::End(end)) if end.exit_status == Some(7)));
+    let mut taken = Taken::default();
+    taken.add(journal);
+    assert!(taken.records.iter().enumerate().all(|(number, read)| *read == record(1, number as u64)));
+    assert_eq!(taken.records.len() as u64, 3 * CHUNK_SLOTS);
+
+    let before = std::fs::read(folder.journal()).unwrap();
+    let recovery = recover(&folder).unwrap();
+    assert_eq!((recovery.records_before, recovery.records_added), (3 * CHUNK_SLOTS, 0));
+    assert_eq!(std::fs::read(folder.journal()).unwrap(), before, "a finished session is left alone");
+    folder.remove().unwrap();
+}
+
+#[test]
+fn a_process_that_outlives_the_program_is_named_and_what_it_wrote_is_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = session(place.path());
+    let options = Options { grace: Duration::from_millis(30), ..Options::default() };
+    let recorder = Recorder::start(&folder, options, None).unwrap();
+    let log = LogWriter::create(&folder.logs(), Writing::here(), 1 << 16);
+    log.push(&record(1, 0));
+    log.claim();
+    log.push(&record(1, 2));
+    let summary = recorder.finish(Some(0)).unwrap();
+    assert_eq!(summary.outlived, [std::process::id()]);
+    assert!(summary.notices[0].contains("still run after the program's end"), "{:?}", summary.notices);
+    assert_eq!((summary.progress.records, summary.uncommitted), (3, 1));
+    folder.remove().unwrap();
+}
+
+#[test]
+fn a_recording_can_be_followed_and_does_not_let_a_second_one_in() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = session(place.path());
+    let options = Options { interval: Duration::from_millis(1), ..Options::default() };
+    let recorder = Recorder::start(&folder, options, None).unwrap();
+    let log = LogWriter::create(&folder.logs(), Writing::here(), 1 << 16);
+    let mut follower = entries(&folder).unwrap();
+    let mut taken = Taken::default();
+    for number in 0..50 {
+        log.push(&record(1, number));
+        while taken.records.len() as u64 <= number {
+            taken.add(follower.by_ref().map(Result::unwrap));
+        }
+    }
+    assert!(matches!(recover(&folder), Err(Error::Busy { .. })));
+    assert!(matches!(Recorder::start(&folder, Options::default(), None), Err(Error::Exists { .. })));
+    drop(recorder);
+    assert_eq!(folder.state().unwrap(), State::Broken);
+    log.push(&record(1, 50));
+    taken.add(follower.by_ref().map(Result::unwrap));
+    assert_eq!(taken.records.len(), 51, "after the recorder's death the log itself is read");
+    assert!(!follower.is_ended());
+    folder.remove().unwrap();
+}
+
+#[test]
+fn a_recovery_adds_what_is_missing_and_nothing_twice() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = session(place.path());
+    let log = LogWriter::create(&folder.logs(), Writing::here(), 1 << 16);
+    for number in 0..10 {
+        log.push(&record(1, number));
+    }
+    // Killed before there was a journal: reading works, and changes nothing.
+    let mut taken = Taken::default();
+    taken.add(read(&folder));
+    assert_eq!(taken.records.len(), 10);
+    assert!(!folder.journal().exists());
+
+    let recovery = recover(&folder).unwrap();
+    assert_eq!((recovery.records_added, &recovery.running[..]), (10, &[std::process::id()][..]));
+    assert_eq!(folder.state().unwrap(), State::Broken, "its process still runs");
+    log.push(&record(1, 10));
+    assert_eq!(recover(&folder).unwrap().records_added, 1);
+    // A torn end: half an entry more.
+    let whole = std::fs::read(folder.journal()).unwrap();
+    std::fs::write(folder.journal(), [&whole[..], &whole[16..40]].concat()).unwrap();
+    log.push(&record(1, 11));
+    let recovery = recover(&folder).unwrap();
+    assert_eq!((recovery.records_before, recovery.records_added), (11, 1));
+    assert!(recovery.notices[0].contains("a torn entry at offset"), "{:?}", recovery.notices);
+    let mut taken = Taken::default();
+    taken.add(read(&folder));
+    let numbers: Vec<u64> = taken.records.iter().map(|record| record.words[0]).collect();
+    assert_eq!(numbers, (0..12).collect::<Vec<u64>>());
+    folder.remove().unwrap();
+}
+
+#[test]
+fn a_recovery_ends_the_session_of_dead_processes_even_without_their_logs() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = session(place.path());
+    let log = LogWriter::create(&folder.logs(), Writing::dead(3), 1 << 16);
+    log.push(&record(1, 0));
+    log.close();
+    assert_eq!(recover(&folder).unwrap().records_added, 1);
+    assert_eq!(folder.state().unwrap(), State::Finished);
+    assert!(matches!(read(&folder).last(), Some(Entry::End(end)) if end.exit_status.is_none()));
+    folder.remove().unwrap();
+
+    let folder = session(place.path());
+    folder.remove_logs().unwrap();
+    let recovery = recover(&folder).unwrap();
+    assert!(recovery.notices[0].contains("what was not yet in the journal is lost"), "{:?}", recovery.notices);
+    assert_eq!(folder.state().unwrap(), State::Finished);
+    assert!(!source::Options::new(source::Mode::Record).stall.is_zero());
+}

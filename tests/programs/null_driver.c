@@ -4,12 +4,15 @@
  * a free of an odd address is refused. Bits 44.. of an address say which device it is on; a pool's handle is its device + 1,
  * a context's too.
  *
- * -DREUSE: the 64 addresses of small allocations are given again the moment they are freed, to any thread.
+ * -DREUSE: the 64 addresses of small allocations are given again the moment they are freed, to any thread, before
+ * the call returns.
  * -DNESTED: cuMemAllocManaged calls the exported cuMemAlloc_v2, as the program would (build without -Bsymbolic).
+ * -DOLD: an old driver, without cuDeviceGetUuid_v2 and cuMemGetInfo_v2.
  * -DLEAVES: cuMemAllocManaged calls the program's leave_driver, which may not return.
  * -DOTHER_ENTRIES: cuGetProcAddress gives entries that are not the exported ones. */
 #include "driver_api.h"
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -59,6 +62,7 @@ static CUresult release(CUdeviceptr address)
 #ifdef REUSE
     if (address >= 0x1000 && address < 0x1000 + 64 * 512)
         atomic_store(&taken[(address - 0x1000) / 512], 0);
+    sched_yield();
 #endif
     return SUCCESS;
 }
@@ -76,6 +80,10 @@ CUresult cuCtxGetDevice(CUdevice *device)
     *device = device_of_thread;
     return SUCCESS;
 }
+#ifdef OLD
+#define cuDeviceGetUuid_v2 cuDeviceGetUuid
+#define cuMemGetInfo_v2 cuMemGetInfo
+#endif
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 {
     memcpy(uuid->bytes, "null driver 0000", 16);

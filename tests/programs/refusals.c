@@ -1,5 +1,6 @@
 /* What the driver refuses, and what a program may rely on all the same: results, and errno. */
 #include "driver_api.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -16,6 +17,7 @@ int main(void)
     tell("the very first call", cuMemFree_v2(0));
     tell("alloc", cuMemAlloc_v2(&address, 100));
     tell("alloc too much", cuMemAlloc_v2(&unchanged, (size_t)1 << 41));
+    puts(dlerror() ? "dlerror says something" : "dlerror says nothing");
     tell("alloc nothing", cuMemAlloc_v2(&unchanged, 0));
     printf("%llx\n", unchanged);
     tell("free an odd address", cuMemFree_v2(address + 1));

@@ -28,6 +28,14 @@ fn refusals_are_recorded_and_errno_stays() {
     assert_eq!(log.story(), expected);
 }
 
+#[test]
+fn what_an_old_driver_does_not_tell_is_absent() {
+    let story = only_log(&run_both(&linked_program("refusals"), &driver("OLD"), &[])).story();
+    let device = "device 0: 68719476736 bytes, null driver 000\\x00";
+    let failure = "cuMemAlloc_v2 failed: 2199023255552 bytes, 0 of 0 free, device 0, device, result 2";
+    assert!(story.iter().any(|line| line == device) && story.iter().any(|line| line == failure), "{story:#?}");
+}
+
 /// What annotations.c says.
 fn expect_annotations(label: &str, compiler: &str, arguments: &[&str]) {
     let program = annotations(label, compiler, arguments);

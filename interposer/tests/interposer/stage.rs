@@ -63,7 +63,7 @@ fn compiler() -> Command {
     command
 }
 
-/// Folder with a null driver under both of its names. `variant` is "", "REUSE", "NESTED", "LEAVES" or "OTHER_ENTRIES"; see null_driver.c.
+/// Folder with a null driver under both of its names. `variant` is "", "REUSE", "NESTED", "LEAVES", "OLD" or "OTHER_ENTRIES"; see null_driver.c.
 pub fn driver(variant: &str) -> PathBuf {
     let folder = scratch().join(format!("driver-{}", variant.to_lowercase()));
     once(folder.join("libcuda.so.1"), |path| {

@@ -99,3 +99,10 @@ fn a_hook_that_is_left_by_a_jump_or_the_end_of_its_thread_does_no_harm() {
     ];
     assert_eq!(story, expected);
 }
+
+#[test]
+fn a_name_that_threads_meet_at_once_has_its_text_before_its_use() {
+    // The story checks it for every use.
+    let story = only_log(&run_both(&program("names", &["-pthread"]), &driver(""), &[])).story();
+    assert_eq!(story.iter().filter(|line| line.starts_with("into \"name ")).count(), 2 * 2000);
+}

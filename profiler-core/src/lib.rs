@@ -6,9 +6,11 @@
 pub mod allocation;
 pub mod clock;
 pub mod error;
+pub mod export;
 pub mod findings;
 pub mod journal;
 pub mod ledger;
+pub mod profile;
 pub mod recorder;
 pub mod recover;
 pub mod session;

@@ -256,7 +256,10 @@ impl Model {
         };
         let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
         let stream = self.streams.position(stream);
-        self.birth(at, Allocation { address, bytes, requested, stream, device, function, memory, ..vacant() });
+        self.birth(
+            at,
+            Allocation { address, bytes, requested, stream, device, function, memory, ..Allocation::vacant() },
+        );
     }
 
     /// Ends the allocation that begins at `address`, its blocks first.
@@ -341,7 +344,7 @@ impl Model {
             }
         }
         let stream = self.streams.position(stream);
-        let block = Allocation { address, bytes, requested, stream, flags: flag::BLOCK, ..vacant() };
+        let block = Allocation { address, bytes, requested, stream, flags: flag::BLOCK, ..Allocation::vacant() };
         let block = match self.processes[at.process].memory.owned.holding_all(address, bytes) {
             Some(container) => {
                 self.contain(container, changes);
@@ -416,30 +419,5 @@ impl Model {
                 self.death(process, id, flag::AT_EXIT, changes);
             }
         }
-    }
-}
-
-/// An allocation without any circumstances.
-fn vacant() -> Allocation {
-    Allocation {
-        address: 0,
-        bytes: 0,
-        requested: 0,
-        birth_ticks: 0,
-        death_ticks: 0,
-        stream: 0,
-        container: None,
-        step: 0,
-        phase: 0,
-        scope: 0,
-        name: 0,
-        thread: 0,
-        process: 0,
-        function: 0,
-        device: 0,
-        category: Category::Unknown,
-        origin: Origin::None,
-        memory: MemoryKind::Device,
-        flags: 0,
     }
 }

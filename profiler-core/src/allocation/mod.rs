@@ -20,5 +20,5 @@ pub use model::{Changes, DeviceProgress, Model, Progress, Retag};
 pub use names::{Names, Scopes};
 pub use row::{Allocation, AllocationId, flag};
 
-pub(crate) use model::{Doubts, Failure, Marker, MarkerKind};
+pub(crate) use model::{Failure, Marker, MarkerKind};
 pub(crate) use process::{Change, Process};

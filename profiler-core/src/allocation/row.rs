@@ -107,4 +107,29 @@ impl Allocation {
     pub fn container(&self) -> Option<AllocationId> {
         self.container.map(Container::id)
     }
+
+    /// An allocation without any circumstances.
+    pub(crate) const fn vacant() -> Allocation {
+        Allocation {
+            address: 0,
+            bytes: 0,
+            requested: 0,
+            birth_ticks: 0,
+            death_ticks: 0,
+            stream: 0,
+            container: None,
+            step: 0,
+            phase: 0,
+            scope: 0,
+            name: 0,
+            thread: 0,
+            process: 0,
+            function: 0,
+            device: 0,
+            category: Category::Unknown,
+            origin: Origin::None,
+            memory: MemoryKind::Device,
+            flags: 0,
+        }
+    }
 }

@@ -21,7 +21,7 @@ use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 pub use instant::{Instant, InstantError};
 pub use text::{Style, text};
 
-pub(crate) use build::{build, device_text, live_at, named_devices, step_figures};
+pub(crate) use build::{build, device_text, live_at, named_devices};
 pub(crate) use snapshot::{Held, Moment, Tops, Words};
 
 /// The version of the report's shape.

@@ -20,7 +20,7 @@ use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
 pub use series::{Bucket, Series};
 
-pub(crate) use merge::{Merge, Moment};
+pub(crate) use merge::Merge;
 
 /// Order of a lifetime's end that has not come.
 pub const ALIVE: u32 = u32::MAX;

@@ -1,0 +1,302 @@
+//! From entries to a profile, and back: how fast, how small.
+//!
+//! Owns: a generated GPT training loop, and the comparison with the goals. Run it with
+//! `cargo bench -p memscope-core --bench profile`; `MEMSCOPE_BENCH_ALLOCATIONS=200000` makes it short (10 million otherwise).
+//!
+//! The trace is that of a caching allocator: blocks of a step come from free lists, so that addresses repeat; the times
+//! between events are irregular, as a real program's are, since they decide how well times compress.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant as Stopwatch;
+
+use memscope_core::allocation::Model;
+use memscope_core::journal::entry::{
+    Calibration, Entry, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd, SessionInfo,
+};
+use memscope_core::profile::{self, Profile};
+use memscope_core::report::Instant;
+use memscope_wire::text::PART_BYTES;
+use memscope_wire::{Category, Event, MemoryKind, Origin, Record, TextId};
+
+const PROCESS: ProcessIndex = ProcessIndex(0);
+const BATCH: usize = 4096;
+const LAYERS: u64 = 12;
+/// Goals: bytes an allocation on disk; seconds and bytes to open and summarise 10 million allocations.
+const GOALS: (f64, f64, u64) = (12.0, 1.5, 1 << 30);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, verb, path] = &arguments[..]
+        && verb.starts_with("open-")
+    {
+        return open(verb, Path::new(path));
+    }
+    let wanted: u64 =
+        std::env::var("MEMSCOPE_BENCH_ALLOCATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000_000);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("bench.mscope");
+
+    let mut trace = Training::new();
+    let mut model = Model::new();
+    let mut events = 0;
+    let mut seconds = 0.0;
+    for entry in Training::head() {
+        model.apply(&entry);
+    }
+    while trace.allocations < wanted {
+        trace.step();
+        for entry in trace.take(false) {
+            events += BATCH as u64;
+            let start = Stopwatch::now();
+            model.apply(&entry);
+            seconds += start.elapsed().as_secs_f64();
+        }
+    }
+    for entry in trace.take(true) {
+        model.apply(&entry);
+    }
+    model.apply(&Entry::End(SessionEnd { time: Nanoseconds(trace.ticks), exit_status: Some(0) }));
+    let allocations = model.allocations().len() as f64;
+    println!("{allocations} allocations, {events} events");
+    println!("entries to model:   {:>10.2} million events/s", events as f64 / seconds / 1e6);
+
+    let start = Stopwatch::now();
+    profile::write(&model, &path, false).expect("the profile is written");
+    let writing = start.elapsed().as_secs_f64();
+    println!("model to profile:   {writing:>10.2} s");
+    println!("events to profile:  {:>10.2} million events/s", events as f64 / (seconds + writing) / 1e6);
+    let size = std::fs::metadata(&path).expect("the profile is there").len();
+    goal("bytes an allocation", size as f64 / allocations, GOALS.0);
+    drop(model);
+
+    for verb in ["open-peak", "open-step", "open-verify"] {
+        let program = std::env::current_exe().expect("this program has a path");
+        let output =
+            Command::new(program).args([verb, path.to_str().expect("UTF-8")]).output().expect("the child runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{verb} failed: {}", String::from_utf8_lossy(&output.stderr));
+        let mut numbers = text.split_whitespace().map(|number| number.parse::<f64>().expect("a number"));
+        let (seconds, resident) = (numbers.next().expect("seconds"), numbers.next().expect("bytes"));
+        if verb == "open-verify" {
+            println!("verify (no goal):   {seconds:>10.2} s, {:>6.0} MiB", resident / 1048576.0);
+            continue;
+        }
+        goal(&format!("{verb}, seconds"), seconds, GOALS.1);
+        goal(&format!("{verb}, MiB resident"), resident / 1048576.0, GOALS.2 as f64 / 1048576.0);
+    }
+    if let Ok(keep) = std::env::var("MEMSCOPE_BENCH_KEEP") {
+        std::fs::copy(&path, keep).expect("the profile is copied");
+    }
+}
+
+fn goal(what: &str, figure: f64, goal: f64) {
+    let verdict = if figure <= goal { "met" } else { "MISSED" };
+    println!("{what:<26} {figure:>10.2}   goal {goal:>8.2}   {verdict}");
+}
+
+/// In a process of its own, so that its memory is only that of reading.
+fn open(verb: &str, path: &Path) {
+    let start = Stopwatch::now();
+    let profile = Profile::open(path).expect("the profile opens");
+    match verb {
+        "open-peak" => drop(profile.report(Instant::Peak).expect("a report")),
+        "open-step" => {
+            let steps = profile.report(Instant::Peak).expect("a report").steps;
+            drop(profile.report(Instant::Step(steps[steps.len() / 2].step)).expect("a report"));
+        }
+        _ => assert_eq!(profile.verify().expect("rows can be read").disagreements, Vec::<String>::new()),
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is there");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak of resident memory");
+    let kibibytes: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    println!("{seconds} {}", kibibytes * 1024);
+}
+
+/// Generates the records of a training loop.
+struct Training {
+    records: Vec<Record>,
+    slot: u64,
+    ticks: u64,
+    random: u64,
+    allocations: u64,
+    steps: u64,
+    texts: HashMap<String, TextId>,
+    /// Free addresses by size.
+    free: HashMap<u64, Vec<u64>>,
+    next_address: u64,
+    container_end: u64,
+    kept: Vec<(u64, u64)>,
+}
+
+impl Training {
+    fn new() -> Training {
+        let mut trace = Training {
+            records: Vec::new(),
+            slot: 0,
+            ticks: 1_000_000,
+            random: 0x9E37_79B9_7F4A_7C15,
+            allocations: 0,
+            steps: 0,
+            texts: HashMap::new(),
+            free: HashMap::new(),
+            next_address: 0x7f00_0000_0000,
+            container_end: 0x7f00_0000_0000,
+            kept: Vec::new(),
+        };
+        trace.push(1, Event::Device { ordinal: 0, total_bytes: 80 << 30, uuid: memscope_wire::device::uuid(0) });
+        trace.push(1, Event::Function { row: 1, name: [b'c'; 40] });
+        for layer in 0..LAYERS {
+            for (part, bytes) in [("qkv", 7_077_888), ("proj", 2_359_296), ("fc", 9_437_184), ("out", 9_437_184)] {
+                for (suffix, category) in
+                    [("weight", Category::Weights), ("m", Category::Optimizer), ("v", Category::Optimizer)]
+                {
+                    trace.block(1, bytes, category, &format!("h.{layer}.{part}.{suffix}"));
+                }
+            }
+        }
+        trace
+    }
+
+    fn head() -> Vec<Entry> {
+        vec![
+            Entry::Session(SessionInfo {
+                version: "0".into(),
+                command: vec!["bench".into()],
+                ..SessionInfo::default()
+            }),
+            Entry::Process(ProcessInfo {
+                process: PROCESS,
+                pid: 1,
+                parent_pid: 0,
+                start_time: 0,
+                exec_count: 0,
+                rank: None,
+                executable: "bench".into(),
+                command: vec![],
+            }),
+            // A time-stamp counter of 2.1 GHz.
+            Entry::Clock(
+                PROCESS,
+                Calibration { first_ticks: 0, first_ns: 0, last_ticks: 2_100_000_000, last_ns: 1_000_000_000 },
+            ),
+        ]
+    }
+
+    /// The records so far, in entries of equal size; the rest only when `all`.
+    fn take(&mut self, all: bool) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        while self.records.len() >= BATCH || (all && !self.records.is_empty()) {
+            let rest = self.records.split_off(BATCH.min(self.records.len()));
+            let records = std::mem::replace(&mut self.records, rest);
+            let first_slot = self.slot;
+            self.slot += records.len() as u64;
+            entries.push(Entry::Records { process: PROCESS, first_slot, records });
+        }
+        entries
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
+    fn push(&mut self, thread: u32, event: Event) {
+        // 100 ns to 6 µs between records, and now and then a longer pause.
+        let pause = if self.random().is_multiple_of(64) { 40_000 } else { 12_000 };
+        self.ticks += 200 + self.random() % pause;
+        self.records.push(event.record(thread, self.ticks));
+    }
+
+    fn text(&mut self, text: &str) -> TextId {
+        if let Some(id) = self.texts.get(text) {
+            return *id;
+        }
+        let id = TextId::of(text.as_bytes());
+        for (part, chunk) in text.as_bytes().chunks(PART_BYTES).enumerate() {
+            let mut bytes = [0; PART_BYTES];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            self.push(1, Event::Text { id, total_bytes: text.len() as u32, part: part as u32, bytes });
+        }
+        self.texts.insert(text.to_owned(), id);
+        id
+    }
+
+    /// A block from the cache, or from a new segment.
+    fn block(&mut self, thread: u32, requested: u64, category: Category, name: &str) -> (u64, u64) {
+        let bytes = requested.next_multiple_of(512);
+        let address = self.free.get_mut(&bytes).and_then(Vec::pop).unwrap_or_else(|| self.fresh(bytes));
+        self.push(thread, Event::BlockAlloc { address, bytes, requested, stream: 0, origin: Origin::Hooked });
+        self.allocations += 1;
+        if category != Category::Unknown {
+            let name = self.text(name);
+            self.push(thread, Event::Tag { address, name, category, origin: Origin::Tagged });
+        }
+        (address, bytes)
+    }
+
+    fn fresh(&mut self, bytes: u64) -> u64 {
+        if self.next_address + bytes > self.container_end {
+            let size = bytes.max(256 << 20);
+            self.next_address = self.container_end.next_multiple_of(2 << 20);
+            self.container_end = self.next_address + size;
+            let (address, bytes) = (self.next_address, size);
+            let memory = MemoryKind::Device;
+            self.push(1, Event::Alloc { address, bytes, requested: bytes, stream: 0, device: 0, row: 1, memory });
+        }
+        self.next_address += bytes;
+        self.next_address - bytes
+    }
+
+    fn release(&mut self, thread: u32, (address, bytes): (u64, u64)) {
+        self.push(thread, Event::BlockFree { address, origin: Origin::Hooked });
+        self.free.entry(bytes).or_default().push(address);
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        self.push(1, Event::Step { number: self.steps });
+        let forward = self.text("forward");
+        self.push(1, Event::Phase { name: forward });
+        // Sequence lengths differ from batch to batch.
+        let tokens = 2048 + self.random() % 4 * 512;
+        for layer in 0..LAYERS {
+            let scope = self.text(&format!("h.{layer}"));
+            self.push(1, Event::ScopePush { name: scope });
+            for (part, width) in
+                [("ln1", 768), ("qkv", 2304), ("att", 1024), ("y", 768), ("res", 768), ("fc", 3072), ("gelu", 3072)]
+            {
+                let kept = self.block(1, tokens * width * 4, Category::Activations, &format!("h.{layer}.{part}"));
+                self.kept.push(kept);
+                for _ in 0..3 {
+                    let bytes = tokens * width * 2 + self.random() % 8 * 1000;
+                    let temporary = self.block(1, bytes, Category::Unknown, "");
+                    self.release(1, temporary);
+                }
+            }
+            self.push(1, Event::ScopePop);
+        }
+        let backward = self.text("backward");
+        self.push(1, Event::Phase { name: backward });
+        let mut gradients = Vec::new();
+        for layer in (0..LAYERS).rev() {
+            for (part, bytes) in [("qkv", 7_077_888), ("proj", 2_359_296), ("fc", 9_437_184), ("out", 9_437_184)] {
+                gradients.push(self.block(2, bytes, Category::Gradients, &format!("h.{layer}.{part}.grad")));
+                let temporary = self.block(2, tokens * 768 * 4, Category::Workspace, "dx");
+                self.release(2, temporary);
+            }
+            for _ in 0..7 {
+                if let Some(kept) = self.kept.pop() {
+                    self.release(2, kept);
+                }
+            }
+        }
+        for gradient in gradients {
+            self.release(1, gradient);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What was live at one moment, from the rows of a profile.
+//!
+//! Owns: reading only the row groups and columns that matter, on two threads. Refuses: to keep the rows.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use memscope_wire::{Category, MemoryKind, Origin};
+use parquet::errors::{ParquetError, Result as TableResult};
+
+use crate::allocation::{Allocation, flag};
+use crate::error::Result;
+use crate::journal::entry::Nanoseconds;
+use crate::report::{Held, Moment, Snapshot, Tops, Words};
+use crate::timeline::State;
+
+use super::archive::Slice;
+use super::read::{Profile, StepRow};
+use super::table::Table;
+
+/// Threads that scan; more gain little, since row groups are large.
+pub(super) const THREADS: usize = 2;
+
+/// A moment in the rows' terms.
+#[derive(Clone, Copy)]
+enum When {
+    /// Right after the change at this position.
+    Order(u32),
+    /// Right after the last change at or before this time.
+    Time(Nanoseconds),
+}
+
+impl When {
+    /// Columns of birth and death that tell whether a row is live.
+    const fn columns(self) -> (&'static str, &'static str) {
+        match self {
+            When::Order(_) => ("birth_order", "death_order"),
+            When::Time(_) => ("birth_ns", "death_ns"),
+        }
+    }
+
+    const fn value(self) -> u64 {
+        match self {
+            When::Order(order) => order as u64,
+            When::Time(time) => time.0,
+        }
+    }
+}
+
+/// A live row: what the ledger needs, and what the lists of the largest need.
+pub(super) struct Live {
+    pub allocation: Allocation,
+    pub held: Held,
+}
+
+impl Profile {
+    pub(super) fn snapshot_of_step(&self, step: &StepRow) -> Result<Snapshot> {
+        let rows = self.live(When::Order(step.peak_order))?;
+        let words = ProfileWords::load(self)?;
+        let mut state = State {
+            order: step.peak_order,
+            time: step.peak_time,
+            step: Some(step.number),
+            phase: step.peak_phase,
+            ..State::default()
+        };
+        let mut scope = None;
+        for row in rows.iter().filter(|row| u32::from(row.allocation.device) == step.device) {
+            state.enter(&row.allocation);
+            if row.held.birth == step.peak_order && row.counts() {
+                scope = Some(words.scope(row.held.scope)).filter(|scope| !scope.is_empty());
+            }
+        }
+        self.detail(step.device, state, scope, &rows, &words)
+    }
+
+    pub(super) fn snapshot_at(&self, time: Nanoseconds) -> Result<Option<Snapshot>> {
+        let rows = self.live(When::Time(time))?;
+        let words = ProfileWords::load(self)?;
+        let mut states: Vec<(u32, State)> = Vec::new();
+        for device in self.devices()? {
+            let begun = self.steps.iter().filter(|step| step.device == device.id && step.begin <= time);
+            let step = begun.max_by_key(|step| step.begin).map(|step| step.number);
+            let mut state = State { time, step, ..State::default() };
+            for row in rows.iter().filter(|row| u32::from(row.allocation.device) == device.id) {
+                state.enter(&row.allocation);
+            }
+            states.push((device.id, state));
+        }
+        let largest = states.into_iter().max_by_key(|(id, state)| (state.rows.live_bytes(), std::cmp::Reverse(*id)));
+        largest.map(|(device, state)| self.detail(device, state, None, &rows, &words)).transpose()
+    }
+
+    fn detail(
+        &self,
+        device: u32,
+        state: State,
+        scope: Option<String>,
+        rows: &[Live],
+        words: &ProfileWords,
+    ) -> Result<Snapshot> {
+        let mut tops = Tops::default();
+        for row in rows.iter().filter(|row| u32::from(row.allocation.device) == device && row.counts()) {
+            tops.add(row.held);
+        }
+        let devices = self.devices()?;
+        let uuid = devices.into_iter().find(|row| row.id == device).map(|row| row.uuid).unwrap_or_default();
+        let sample = self.sample_near(device, state.time)?;
+        let phase = words.name(state.phase);
+        Ok(Moment { device: uuid, state, phase, scope, sample }.snapshot(&tops, words))
+    }
+
+    /// All rows that are live at a moment, in the order of births.
+    fn live(&self, when: When) -> Result<Vec<Live>> {
+        let slice = self.slice("allocations")?;
+        let groups = self.guard("allocations", || Ok(Table::open(slice.clone())?.groups()))?;
+        let parts = in_groups(slice, groups, |table, group| live_in_group(table, group, when));
+        let parts = self.guard("allocations", || parts)?;
+        Ok(parts.into_iter().flatten().collect())
+    }
+}
+
+impl Live {
+    /// True for what a device's live bytes count.
+    fn counts(&self) -> bool {
+        self.allocation.is_leaf() && self.allocation.on_device()
+    }
+}
+
+/// Runs `read` for each row group, on [`THREADS`] threads; results in the order of the groups.
+pub(super) fn in_groups<T: Send>(
+    slice: Slice,
+    groups: usize,
+    read: impl Fn(&Table<Slice>, usize) -> TableResult<T> + Sync,
+) -> TableResult<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let table = Table::open(slice.clone())?;
+        let mut done = Vec::new();
+        loop {
+            let group = next.fetch_add(1, Ordering::Relaxed);
+            if group >= groups {
+                return Ok(done);
+            }
+            done.push((group, read(&table, group)?));
+        }
+    };
+    let mut parts = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS.min(groups)).map(|_| scope.spawn(work)).collect();
+        let mut parts = Vec::with_capacity(groups);
+        for thread in threads {
+            let panicked = |_| ParquetError::General("it cannot be decoded".into());
+            let part: TableResult<Vec<(usize, T)>> = thread.join().map_err(panicked)?;
+            parts.extend(part?);
+        }
+        Ok::<_, ParquetError>(parts)
+    })?;
+    parts.sort_unstable_by_key(|(group, _)| *group);
+    Ok(parts.into_iter().map(|(_, part)| part).collect())
+}
+
+fn live_in_group(table: &Table<Slice>, group: usize, when: When) -> TableResult<Vec<Live>> {
+    let (birth, death) = when.columns();
+    let births = table.column(group, birth)?.all_numbers();
+    // Rows are in the order of births.
+    let end = births.partition_point(|birth| *birth <= when.value());
+    if end == 0 {
+        return Ok(Vec::new());
+    }
+    let deaths = table.column(group, death)?.numbers();
+    let live: Vec<usize> = (0..end)
+        .filter(|row| deaths.get(*row).is_some_and(|death| death.is_none_or(|death| death > when.value())))
+        .collect();
+    if live.is_empty() {
+        return Ok(Vec::new());
+    }
+    let pick = |name: &str| {
+        let all = table.column(group, name)?.numbers();
+        Ok::<Vec<Option<u64>>, ParquetError>(live.iter().map(|row| all.get(*row).copied().flatten()).collect())
+    };
+    let columns = Columns {
+        birth: pick("birth_order")?,
+        time: pick("birth_ns")?,
+        address: pick("address")?,
+        bytes: pick("bytes")?,
+        requested: pick("requested")?,
+        category: pick("category")?,
+        origin: pick("origin")?,
+        memory: pick("memory")?,
+        process: pick("process")?,
+        device: pick("device")?,
+        step: pick("step")?,
+        scope: pick("scope")?,
+        name: pick("name")?,
+        function: pick("function")?,
+        flags: pick("flags")?,
+    };
+    Ok((0..live.len()).map(|row| columns.row(row)).collect())
+}
+
+/// The picked values of one row group.
+struct Columns {
+    birth: Vec<Option<u64>>,
+    time: Vec<Option<u64>>,
+    address: Vec<Option<u64>>,
+    bytes: Vec<Option<u64>>,
+    requested: Vec<Option<u64>>,
+    category: Vec<Option<u64>>,
+    origin: Vec<Option<u64>>,
+    memory: Vec<Option<u64>>,
+    process: Vec<Option<u64>>,
+    device: Vec<Option<u64>>,
+    step: Vec<Option<u64>>,
+    scope: Vec<Option<u64>>,
+    name: Vec<Option<u64>>,
+    function: Vec<Option<u64>>,
+    flags: Vec<Option<u64>>,
+}
+
+impl Columns {
+    fn row(&self, row: usize) -> Live {
+        let value = |column: &[Option<u64>]| column[row].unwrap_or_default();
+        let held = Held {
+            birth: value(&self.birth) as u32,
+            time: Nanoseconds(value(&self.time)),
+            address: value(&self.address),
+            requested: value(&self.requested),
+            category: Category::from_number(value(&self.category) as u8),
+            origin: Origin::from_number(value(&self.origin) as u8),
+            name: value(&self.name) as u32,
+            scope: value(&self.scope) as u32,
+            function: value(&self.function) as u32,
+            step: self.step[row],
+            process: value(&self.process) as u32,
+        };
+        let allocation = Allocation {
+            bytes: value(&self.bytes),
+            // The ledger subtracts: a file that says otherwise must not make it overflow.
+            requested: held.requested.min(value(&self.bytes)),
+            category: held.category,
+            memory: MemoryKind::from_number(value(&self.memory) as u8),
+            device: self.device[row].map_or(Allocation::NO_DEVICE, |device| device as u16),
+            flags: value(&self.flags) as u8 & !flag::DEAD,
+            ..Allocation::vacant()
+        };
+        Live { allocation, held }
+    }
+}
+
+/// The texts of a profile.
+pub(super) struct ProfileWords {
+    names: Vec<Option<String>>,
+    scopes: Vec<Option<String>>,
+    pids: Vec<Option<u64>>,
+}
+
+impl ProfileWords {
+    fn load(profile: &Profile) -> Result<ProfileWords> {
+        let texts = |table: &'static str, column: &str| {
+            let open = profile.table(table)?;
+            profile.guard(table, || open.texts(column))
+        };
+        let processes = profile.table("processes")?;
+        Ok(ProfileWords {
+            names: texts("names", "text")?,
+            scopes: texts("scopes", "path")?,
+            pids: profile.guard("processes", || processes.numbers("pid"))?,
+        })
+    }
+}
+
+impl Words for ProfileWords {
+    fn name(&self, number: u32) -> String {
+        self.names.get(number as usize).cloned().flatten().unwrap_or_default()
+    }
+
+    fn scope(&self, node: u32) -> String {
+        self.scopes.get(node as usize).cloned().flatten().unwrap_or_default()
+    }
+
+    fn pid(&self, process: u32) -> u32 {
+        self.pids.get(process as usize).copied().flatten().unwrap_or_default() as u32
+    }
+}

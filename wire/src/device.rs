@@ -79,10 +79,10 @@ pub fn parse(value: &str) -> Option<(Device, u32)> {
     (1..=MAX_DEVICES).contains(&count).then_some((device, count))
 }
 
-/// UUID of the simulated device with this ordinal: a version-8 (vendor-defined) UUID that spells `memscope`.
+/// UUID of the simulated device with this ordinal: a version-8 (vendor-defined) UUID that begins with `memsco`.
 pub const fn uuid(ordinal: u32) -> [u8; 16] {
     let o = ordinal.to_be_bytes();
-    [b'm', b'e', b'm', b's', b'c', b'o', 0x80 | (b'p' & 0x0f), b'e', 0x80, 0, 0, 0, o[0], o[1], o[2], o[3]]
+    [b'm', b'e', b'm', b's', b'c', b'o', 0x80, b'e', 0x80, 0, 0, 0, o[0], o[1], o[2], o[3]]
 }
 
 #[cfg(test)]

@@ -9,16 +9,16 @@ use memscope_samples::{Device, Error};
 fn small() -> GptArguments {
     GptArguments {
         model: Model::Tiny,
-        layers: Some(2),
-        width: Some(64),
+        layers: Some(1),
+        width: Some(32),
         heads: Some(4),
         vocabulary: None,
         positions: None,
         untied: false,
-        batch: Some(8),
+        batch: Some(4),
         sequence: Some(32),
         steps: Some(30),
-        learning_rate: Some(2e-3),
+        learning_rate: Some(5e-3),
         seed: 1,
     }
 }
@@ -42,8 +42,9 @@ fn a_tied_gpt_learns_and_repeats_bit_for_bit() {
         let first = losses(&small());
         assert_learns(&first);
         let bits = |losses: &[f32]| losses.iter().map(|loss| loss.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(&losses(&small())), bits(&first));
-        assert_ne!(bits(&losses(&GptArguments { seed: 2, ..small() })), bits(&first));
+        let few = GptArguments { steps: Some(5), ..small() };
+        assert_eq!(bits(&losses(&few)), bits(&first[..5]));
+        assert_ne!(bits(&losses(&GptArguments { seed: 2, ..few })), bits(&first[..5]));
     });
 }
 
@@ -52,7 +53,7 @@ fn an_untied_gpt_learns_otherwise() {
     device::run("training::an_untied_gpt_learns_otherwise", COMPUTING, || {
         let untied = losses(&GptArguments { untied: true, ..small() });
         assert_learns(&untied);
-        assert_ne!(untied[29], losses(&small())[29]);
+        assert_ne!(untied[..2], losses(&GptArguments { steps: Some(2), ..small() }));
     });
 }
 

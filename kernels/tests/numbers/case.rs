@@ -1,0 +1,127 @@
+//! A launch with its inputs, what it must give, and how far rounding may carry it from that.
+//!
+//! Each expected number comes with its magnitude M, the sum of the absolute values of the terms that it is made of, and its
+//! case with a number R of roundings that any order of the operations goes through. The check is |computed - expected| ≤
+//! R · 2⁻²⁴ · M: the usual bound for floating-point sums (Higham, Accuracy and Stability of Numerical Algorithms, ch. 4).
+
+use memscope_kernels::{KERNELS, Kernel, Launch};
+
+/// Half the distance between 1 and the next fp32 number.
+const ROUNDING: f64 = 1.0 / 16_777_216.0;
+
+/// An expected number, and the size of the terms behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    pub value: f64,
+    pub magnitude: f64,
+}
+
+/// Exactly this.
+pub fn exactly(value: f32) -> Expected {
+    Expected { value: value.into(), magnitude: 0.0 }
+}
+
+/// The sum of these terms.
+pub fn sum(terms: impl IntoIterator<Item = f64>) -> Expected {
+    let zero = Expected { value: 0.0, magnitude: 0.0 };
+    terms
+        .into_iter()
+        .fold(zero, |sum, term| Expected { value: sum.value + term, magnitude: sum.magnitude + term.abs() })
+}
+
+/// One argument of a launch.
+pub enum Value {
+    /// Floats that are only read.
+    Input(Vec<f32>),
+    /// Indices that are only read.
+    Indices(Vec<i64>),
+    /// Floats that are written: what they are before, what they must be after, and the number of roundings.
+    Output {
+        before: Vec<f32>,
+        after: Vec<Expected>,
+        roundings: f64,
+    },
+    /// The same memory as an argument before.
+    Same(usize),
+    /// No memory.
+    Null,
+    U32(u32),
+    U64(u64),
+    F32(f32),
+}
+
+/// An output that is NaN before the launch: one that is not written stays so.
+pub fn output(roundings: f64, after: Vec<Expected>) -> Value {
+    Value::Output { before: vec![f32::NAN; after.len()], after, roundings }
+}
+
+/// A launch.
+pub struct Case {
+    pub kernel: &'static Kernel,
+    pub launch: Launch,
+    pub arguments: Vec<Value>,
+}
+
+impl Case {
+    pub fn new(kernel: &str, launch: Launch, arguments: Vec<Value>) -> Case {
+        let kernel = KERNELS.iter().find(|candidate| candidate.name == kernel).expect("a kernel of the table");
+        assert_eq!(arguments.len(), kernel.parameters.len(), "{}", kernel.name);
+        Case { kernel, launch, arguments }
+    }
+
+    /// Checks what the outputs hold after the launch, in the order of the arguments.
+    pub fn check(&self, by: &str, outputs: &[Vec<f32>]) {
+        let mut outputs = outputs.iter();
+        for (value, parameter) in self.arguments.iter().zip(self.kernel.parameters) {
+            let Value::Output { after, roundings, .. } = value else { continue };
+            let computed = outputs.next().expect("every output is given");
+            assert_eq!(computed.len(), after.len());
+            for (index, (computed, Expected { value, magnitude })) in computed.iter().zip(after).enumerate() {
+                let allowed = roundings * ROUNDING * magnitude;
+                assert!(
+                    (f64::from(*computed) - value).abs() <= allowed,
+                    "{} {}: {}[{index}] is {computed}, not {value} ± {allowed:e}",
+                    by,
+                    self.kernel.name,
+                    parameter.name
+                );
+            }
+        }
+    }
+}
+
+/// Random numbers for inputs (PCG: a linear congruence, its output permuted).
+pub struct Random(u64);
+
+impl Random {
+    /// From MEMSCOPE_TEST_SEED, or else from the clock; the seed is printed.
+    pub fn from_environment() -> Random {
+        let seed = std::env::var("MEMSCOPE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            now.expect("after 1970").as_nanos() as u64
+        });
+        println!("MEMSCOPE_TEST_SEED={seed}");
+        Random(seed)
+    }
+
+    pub fn bits(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let state = self.0;
+        ((((state >> 18) ^ state) >> 27) as u32).rotate_right((state >> 59) as u32)
+    }
+
+    /// Floats between -scale and scale.
+    pub fn floats(&mut self, count: usize, scale: f32) -> Vec<f32> {
+        (0..count).map(|_| (f64::from(self.bits()) / f64::from(1_u32 << 31) - 1.0) as f32 * scale).collect()
+    }
+
+    /// Indices from `least` to below `limit`.
+    pub fn indices(&mut self, count: usize, least: i64, limit: i64) -> Vec<i64> {
+        (0..count).map(|_| least + i64::from(self.bits()) % (limit - least)).collect()
+    }
+}
+
+/// The floats in f64.
+pub fn wide(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&value| value.into()).collect()
+}

@@ -1,0 +1,16 @@
+//! What every kernel computes, against an independent implementation in f64.
+//!
+//! | file | what belongs there |
+//! | --- | --- |
+//! | case | a launch with its inputs, what it must give, and how far rounding may carry it from that |
+//! | cases/ | the cases, by theme, each with its f64 implementation |
+//! | host | the host references on every case |
+//! | gpu | the PTX on every case, where there is a GPU |
+//!
+//! Inputs are random from a printed seed, new in every run; MEMSCOPE_TEST_SEED repeats one. Sizes are odd on purpose: no
+//! tile, warp or band is full.
+
+mod case;
+mod cases;
+mod gpu;
+mod host;

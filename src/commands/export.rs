@@ -12,7 +12,7 @@ use crate::output::{print, say};
 pub fn export(arguments: ExportArguments) -> Result<i32> {
     let profile = Profile::open(&arguments.source)?;
     if let Some(folder) = &arguments.parquet {
-        export::parquet(&profile, folder, arguments.force)?;
+        export::export_parquet(&profile, folder, arguments.force)?;
         say(&format!("tables written to {}", folder.display()));
     }
     if arguments.json {

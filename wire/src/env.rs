@@ -29,3 +29,10 @@ pub const SIMULATOR_RESERVED_BYTES: &str = "MEMSCOPE_SIMULATOR_RESERVED_BYTES";
 
 /// Any value: the simulator prints each call of its functions on stderr.
 pub const SIMULATOR_TRACE: &str = "MEMSCOPE_SIMULATOR_TRACE";
+
+/// `1` makes the simulator fill fresh device memory with 0xFF bytes (NaN as a float) instead of zeros: for tests that look
+/// for reads of memory that was never written.
+pub const SIMULATOR_POISON: &str = "MEMSCOPE_SIMULATOR_POISON";
+
+/// CUDA version that the simulated driver reports, as in cuDriverGetVersion (13000 unless set).
+pub const SIMULATOR_DRIVER_VERSION: &str = "MEMSCOPE_SIMULATOR_DRIVER_VERSION";

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::journal::entry::{Calibration, Entry, Nanoseconds, ProcessIndex, SessionEnd, SessionInfo};
-use crate::journal::{self, Reader, Tail, Writer};
+use crate::journal::{Reader, Tail, Writer};
 use crate::session::{Recorded, SessionFolder};
 use crate::source::{Identity, Mode, Options, Resume, Source};
 
@@ -43,12 +43,15 @@ pub struct Recovery {
 /// none or the manifest is damaged; [`Error::Io`].
 pub fn recover(folder: &SessionFolder) -> Result<Recovery> {
     let manifest = folder.manifest()?;
+    if folder.is_being_recorded() {
+        return Err(Error::Busy { path: folder.path().to_path_buf() });
+    }
     let mut recovery = Recovery::default();
     let mut seen = Seen::default();
     let path = folder.journal();
     let mut writer = Writer::append(&path, || {
         let mut reader = Reader::open(&path)?;
-        while let Some(entry) = reader.next() {
+        for entry in reader.by_ref() {
             match entry {
                 Ok(entry) => seen.note(&entry),
                 Err(error @ Error::Format { .. }) => recovery.notices.push(error.to_string()),
@@ -166,7 +169,7 @@ impl Entries {
         self.reader.as_ref().map_or(Tail::Whole, Reader::tail)
     }
 
-    fn from_journal(&mut self) -> Option<Result<Entry>> {
+    fn next_of_journal(&mut self) -> Option<Result<Entry>> {
         if self.reader.is_none() {
             match Reader::open(&self.folder.journal()) {
                 Ok(reader) => self.reader = Some(reader),
@@ -177,7 +180,7 @@ impl Entries {
         self.reader.as_mut()?.next()
     }
 
-    fn from_logs(&mut self) -> Option<Result<Entry>> {
+    fn next_of_logs(&mut self) -> Option<Result<Entry>> {
         if self.seen.session.is_none() {
             return Some(Ok(Entry::Session(self.session.clone())));
         }
@@ -205,16 +208,16 @@ impl Iterator for Entries {
     fn next(&mut self) -> Option<Result<Entry>> {
         let mut next = None;
         if self.source.is_none() {
-            next = self.from_journal();
-            if next.is_none() && !self.seen.ended && !journal::is_being_written(&self.folder.journal()) {
+            next = self.next_of_journal();
+            if next.is_none() && !self.seen.ended && !self.folder.is_being_recorded() {
                 // The writer may have added its last entries between the two looks.
-                next = self.from_journal();
+                next = self.next_of_journal();
                 if next.is_none() {
-                    next = self.from_logs();
+                    next = self.next_of_logs();
                 }
             }
         } else if !self.seen.ended {
-            next = self.from_logs();
+            next = self.next_of_logs();
         }
         if let Some(Ok(entry)) = &next {
             self.seen.note(entry);

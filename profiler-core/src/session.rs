@@ -26,6 +26,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::journal;
 use crate::journal::entry::SessionInfo;
+use crate::source;
 
 /// Suffix of a session folder: it lies beside its output.
 pub const FOLDER_SUFFIX: &str = ".session";
@@ -51,6 +52,9 @@ pub struct Manifest {
     pub logs: PathBuf,
     /// The program's exit status once it is known.
     pub exit_status: Option<i32>,
+    /// Start time of the recording memscope, in clock ticks since boot; with its pid it tells whether that one still runs.
+    #[serde(default)]
+    pub recorder_start_time: Option<u64>,
     /// What the session is; also the journal's first entry.
     pub session: SessionInfo,
 }
@@ -134,6 +138,7 @@ impl SessionFolder {
                 output: absolute(output),
                 logs,
                 exit_status: None,
+                recorder_start_time: source::start_time(session.recorder_pid),
                 session: session.clone(),
             };
             folder.write_manifest(&manifest)
@@ -219,12 +224,25 @@ impl SessionFolder {
 
     /// What the session is doing. Errors: those of [`SessionFolder::manifest`].
     pub fn state(&self) -> Result<State> {
-        if journal::is_being_written(&self.journal()) {
+        if self.is_being_recorded() {
             return Ok(State::Running);
         }
         Ok(match self.manifest()?.state {
             Recorded::Finished => State::Finished,
             Recorded::Running => State::Broken,
+        })
+    }
+
+    /// True while a memscope records the session. Its lock on the journal tells; where there are no locks, whether the
+    /// process that the manifest names still runs.
+    pub fn is_being_recorded(&self) -> bool {
+        journal::is_being_written(&self.journal()).unwrap_or_else(|| {
+            self.manifest().is_ok_and(|manifest| {
+                let start_time = source::start_time(manifest.session.recorder_pid);
+                manifest.state == Recorded::Running
+                    && start_time.is_some()
+                    && start_time == manifest.recorder_start_time
+            })
         })
     }
 
@@ -246,8 +264,12 @@ impl SessionFolder {
         let id = self.manifest()?.id;
         let is_ours = target.file_name().is_some_and(|name| name.to_str() == Some(&shared_name(&id)));
         match fs::symlink_metadata(&target) {
-            Ok(metadata) if is_ours && metadata.is_dir() && metadata.uid() == getuid().as_raw() => remove_tree(&target)?,
-            Ok(_) => return Err(Error::format(&logs, format!("leads to {}, not to this session's logs", target.display()))),
+            Ok(metadata) if is_ours && metadata.is_dir() && metadata.uid() == getuid().as_raw() => {
+                remove_tree(&target)?
+            }
+            Ok(_) => {
+                return Err(Error::format(&logs, format!("leads to {}, not to this session's logs", target.display())));
+            }
             Err(_) => {}
         }
         fs::remove_file(&logs).map_err(Error::io("remove the link to the logs", &logs))
@@ -286,7 +308,8 @@ pub fn orphaned_logs() -> Vec<PathBuf> {
 fn orphaned_logs_in(shared: &Path) -> Vec<PathBuf> {
     let prefix = shared_name("");
     let Ok(entries) = fs::read_dir(shared) else { return Vec::new() };
-    let ours = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)));
+    let ours =
+        entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)));
     ours.map(|entry| entry.path()).filter(|path| !path.join("session").join("manifest.json").exists()).collect()
 }
 

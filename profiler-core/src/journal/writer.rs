@@ -152,15 +152,20 @@ impl Writer {
 fn lock(file: &File, path: &Path) -> Result<()> {
     for _ in 0..LOCK_TRIES {
         match file.try_lock() {
-            Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::Error(error)) => return Err(Error::io("lock the journal", path)(error)),
+            // Some network file systems have no locks. To record is worth more than to be sure of being alone.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
         }
     }
     Err(Error::Busy { path: path.to_path_buf() })
 }
 
-/// True when a [`Writer`] holds the journal, in this or another process.
-pub fn is_being_written(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+/// Whether a [`Writer`] holds the journal, in this or another process; `None` where the file system has no locks.
+pub fn is_being_written(path: &Path) -> Option<bool> {
+    let Ok(file) = File::open(path) else { return Some(false) };
+    match file.try_lock_shared() {
+        Ok(()) => Some(false),
+        Err(TryLockError::WouldBlock) => Some(true),
+        Err(TryLockError::Error(_)) => None,
+    }
 }

@@ -49,7 +49,7 @@ fn a_session_is_private_complete_and_found_again() {
 
     assert_eq!(SessionFolder::open(folder.path()).unwrap(), folder);
     assert_eq!(SessionFolder::open(&place.output).unwrap(), folder, "the output's name will do");
-    assert_eq!(list_in(&place.links), [folder.clone()]);
+    assert_eq!(list_in(&place.links), std::slice::from_ref(&folder));
 
     folder.mark_finished(Some(3)).unwrap();
     assert_eq!(folder.state().unwrap(), State::Finished);

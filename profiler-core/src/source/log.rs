@@ -28,6 +28,8 @@ use crate::journal::entry::{Calibration, Counters, ProcessIndex};
 
 /// How far beyond an uncommitted slot the log must have got before the slot may be given up.
 const FAR_SLOTS: u64 = 2 * CHUNK_SLOTS;
+/// How often all of /proc is searched for a process that was never seen.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(200);
 /// Slots looked at, from the end, to see that the log has committed so far.
 const PROBE_SLOTS: u64 = 1024;
 
@@ -53,12 +55,13 @@ pub(super) struct Log {
     released: u64,
     releases: bool,
     shorter_than_it_says: bool,
-    bytes: Vec<u8>,
 }
 
 /// What is known of the process behind a log.
 struct Life {
     seen_as: Option<u32>,
+    /// When all of /proc was searched for it.
+    searched: Option<Instant>,
     gone: bool,
     /// Gone for certain, not only invisible and quiet.
     certain: bool,
@@ -100,20 +103,24 @@ impl Log {
             readable: 0,
             next: resume.next_slot,
             uncommitted: resume.uncommitted,
-            life: Life { seen_as: None, gone: false, certain: false, quiet: (0, Instant::now()) },
+            life: Life { seen_as: None, searched: None, gone: false, certain: false, quiet: (0, Instant::now()) },
             blocked: None,
             kept: BTreeSet::new(),
             released: resume.next_slot / CHUNK_SLOTS,
             releases: mode == Mode::Record,
             shorter_than_it_says: false,
-            bytes: Vec::new(),
         }
     }
 
     /// Looks at the process and then at the header, so that what is readable is final once the process is gone.
     /// `replaced`: another program has taken the process over (exec).
     pub fn poll(&mut self, replaced: bool, options: &Options) -> Result<()> {
-        let sight = if replaced { Sight::Nowhere } else { look(&self.birth.identity, self.life.seen_as) };
+        let search_all = self.life.searched.is_none_or(|when| when.elapsed() >= SEARCH_INTERVAL);
+        if search_all {
+            self.life.searched = Some(Instant::now());
+        }
+        let seen_as = self.life.seen_as;
+        let sight = if replaced { Sight::Nowhere } else { look(&self.birth.identity, seen_as, search_all) };
         let page = Page::read(&self.file).map_err(Error::io("read the log", &self.path))?;
         let page = page.ok_or_else(|| Error::format(&self.path, "the log has been cut shorter than its header"))?;
         self.state = page.state();
@@ -133,7 +140,7 @@ impl Log {
             life.quiet = (self.state.head, Instant::now());
             if life.gone {
                 // It was taken for dead and still writes: memscope cannot see it from here.
-                *life = Life { seen_as: None, gone: false, certain: false, quiet: life.quiet };
+                *life = Life { seen_as: None, gone: false, certain: false, ..*life };
             }
         }
         if let Sight::Runs(pid) = sight {
@@ -167,18 +174,18 @@ impl Log {
     }
 
     /// Reads the next records, at most `limit`, in slot order: the slot of the first, and the records. Call
-    /// [`Log::poll`] first.
-    pub fn read(&mut self, limit: u64, patience: Patience) -> Result<(u64, Vec<Record>)> {
+    /// [`Log::poll`] first. `bytes` is room for the slots.
+    pub fn read(&mut self, limit: u64, patience: Patience, bytes: &mut Vec<u8>) -> Result<(u64, Vec<Record>)> {
         let first = self.next;
         let count = self.readable.saturating_sub(first).min(limit);
         if count == 0 {
             return Ok((first, Vec::new()));
         }
-        let count = self.fill(first, count)?;
+        let count = self.fill(first, count, bytes)?;
         let give_up_below = self.give_up_below(patience)?;
         let mut given_up = Vec::new();
         let mut take = 0;
-        for (index, slot) in self.bytes.chunks_exact(SLOT_BYTES).take(count).enumerate() {
+        for (index, slot) in bytes.chunks_exact(SLOT_BYTES).take(count).enumerate() {
             if slot[..4] == [0; 4] {
                 if first + index as u64 >= give_up_below {
                     break;
@@ -192,8 +199,8 @@ impl Log {
             return Ok((first, Vec::new()));
         }
         fence(Ordering::Acquire);
-        let take = self.fill(first, take as u64)?.min(take);
-        let slots = self.bytes[..take * SLOT_BYTES].as_chunks::<SLOT_BYTES>().0;
+        let take = self.fill(first, take as u64, bytes)?.min(take);
+        let slots = bytes[..take * SLOT_BYTES].as_chunks::<SLOT_BYTES>().0;
         let mut records: Vec<Record> = slots.iter().map(Record::from_bytes).collect();
         for index in given_up.into_iter().filter(|index| *index < take) {
             records[index] = Record::default();
@@ -228,13 +235,10 @@ impl Log {
         self.blocked = is_blocked.then_some((slot, since));
     }
 
-    /// Reads `count` slots into `self.bytes` and returns how many the file has.
-    fn fill(&mut self, first: u64, count: u64) -> Result<usize> {
-        let mut bytes = std::mem::take(&mut self.bytes);
+    /// Reads `count` slots and returns how many the file has.
+    fn fill(&self, first: u64, count: u64, bytes: &mut Vec<u8>) -> Result<usize> {
         bytes.resize(count as usize * SLOT_BYTES, 0);
-        let read = self.read_slots(&mut bytes, first);
-        self.bytes = bytes;
-        Ok(read? / SLOT_BYTES)
+        Ok(self.read_slots(bytes, first)? / SLOT_BYTES)
     }
 
     fn read_slots(&self, bytes: &mut [u8], first: u64) -> Result<usize> {

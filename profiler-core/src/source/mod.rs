@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 use crate::journal::entry::{Calibration, Counters, Entry, ProcessIndex};
 use crate::journal::format::MAX_RECORDS;
 
+/// Most records of a round: what a round holds in memory is 64 bytes each, however many processes there are.
+const ROUND_RECORDS: u64 = 16 * MAX_RECORDS as u64;
 /// How often a process's clock is written again while records come.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -78,6 +80,12 @@ pub struct Source {
     options: Options,
     patience: Patience,
     logs: Vec<Followed>,
+    /// What is left of logs that are closed: their number and their counters.
+    over: (usize, Counters),
+    /// The last program of each process (pid, start time).
+    newest: HashMap<(u32, u64), u32>,
+    /// Room for the slots of one log.
+    bytes: Vec<u8>,
     /// File names that need no second look.
     known: HashSet<OsString>,
     identities: HashSet<Identity>,
@@ -121,6 +129,9 @@ impl Source {
             patience: Patience::Wait(options.stall),
             options,
             logs: Vec::new(),
+            over: (0, Counters { ended: true, ..Counters::default() }),
+            newest: HashMap::new(),
+            bytes: Vec::new(),
             known: HashSet::new(),
             identities: HashSet::new(),
             resumes,
@@ -129,21 +140,24 @@ impl Source {
         }
     }
 
-    /// One round over all logs: finds new ones, and reads up to [`MAX_RECORDS`] records of each. Appends entries in the
-    /// order in which they belong into the journal. An error means that the folder cannot be read.
+    /// One round over the logs: finds new ones, and reads up to [`MAX_RECORDS`] records of each. Appends entries in the
+    /// order in which they belong into the journal. With a great many records at once, the logs that were left out come
+    /// first in the next round. An error means that the folder cannot be read.
     pub fn round(&mut self, entries: &mut Vec<Entry>) -> Result<Round> {
         self.discover(entries)?;
-        let mut newest: HashMap<(u32, u64), u32> = HashMap::new();
-        for Followed { log, .. } in &self.logs {
-            let Identity { pid, start_time, exec_count } = log.birth.identity;
-            let newest = newest.entry((pid, start_time)).or_default();
-            *newest = exec_count.max(*newest);
-        }
         let mut round = Round::default();
-        for followed in self.logs.iter_mut().filter(|followed| !followed.is_settled()) {
+        let mut looked_at = 0;
+        for followed in &mut self.logs {
+            if round.records >= ROUND_RECORDS {
+                break;
+            }
+            looked_at += 1;
+            if followed.is_settled() {
+                continue;
+            }
             let Identity { pid, start_time, exec_count } = followed.log.birth.identity;
-            let replaced = newest[&(pid, start_time)] > exec_count;
-            match followed.read(replaced, &self.options, self.patience, entries) {
+            let replaced = self.newest[&(pid, start_time)] > exec_count;
+            match followed.read(replaced, &self.options, self.patience, &mut self.bytes, entries) {
                 Ok(records) => round.records += records,
                 Err(error) => {
                     followed.failed = true;
@@ -155,12 +169,21 @@ impl Source {
                 self.notices.push(complaint);
             }
         }
+        self.logs.rotate_left(looked_at);
         Ok(round)
     }
 
-    /// Gives back the memory of what was read. To be called when the entries of all rounds so far are in the journal.
+    /// Gives back the memory of what was read, and closes the logs that are over. To be called when the entries of all
+    /// rounds so far are in the journal.
     pub fn release(&mut self) {
-        self.logs.iter_mut().for_each(|followed| followed.log.release());
+        self.logs.retain_mut(|followed| {
+            followed.log.release();
+            if followed.is_settled() {
+                self.over.0 += 1;
+                add(&mut self.over.1, followed.log.counters());
+            }
+            !followed.is_settled()
+        });
     }
 
     /// From now on, slots that are not committed are given up at once: for the last rounds of a recording whose processes
@@ -185,20 +208,14 @@ impl Source {
 
     /// The sum of all logs' counters; `ended` when all have ended.
     pub fn counters(&self) -> Counters {
-        let mut sum = Counters { ended: true, ..Counters::default() };
-        for Followed { log, .. } in &self.logs {
-            let one = log.counters();
-            sum.dropped += one.dropped;
-            sum.uncommitted += one.uncommitted;
-            sum.faults += one.faults;
-            sum.ended &= one.ended;
-        }
+        let mut sum = self.over.1;
+        self.logs.iter().for_each(|followed| add(&mut sum, followed.log.counters()));
         sum
     }
 
     /// Number of processes that have a log.
     pub fn processes(&self) -> usize {
-        self.logs.len()
+        self.over.0 + self.logs.len()
     }
 
     /// What was wrong with logs, as sentences, since the last call.
@@ -226,6 +243,9 @@ impl Source {
                     if !self.resumes.contains_key(&birth.identity) {
                         entries.push(Entry::Process(birth.info(process)));
                     }
+                    let Identity { pid, start_time, exec_count } = birth.identity;
+                    let newest = self.newest.entry((pid, start_time)).or_default();
+                    *newest = exec_count.max(*newest);
                     let log = Log::new(birth, file, path, process, resume, self.options.mode);
                     self.logs.push(Followed::new(log, resume.calibration));
                 }
@@ -253,9 +273,16 @@ impl Followed {
         self.failed || (self.is_over() && self.log.is_settled())
     }
 
-    fn read(&mut self, replaced: bool, options: &Options, patience: Patience, entries: &mut Vec<Entry>) -> Result<u64> {
+    fn read(
+        &mut self,
+        replaced: bool,
+        options: &Options,
+        patience: Patience,
+        bytes: &mut Vec<u8>,
+        entries: &mut Vec<Entry>,
+    ) -> Result<u64> {
         self.log.poll(replaced, options)?;
-        let (first_slot, records) = self.log.read(MAX_RECORDS as u64, patience)?;
+        let (first_slot, records) = self.log.read(MAX_RECORDS as u64, patience, bytes)?;
         let read = records.len() as u64;
         self.tell_clock(read > 0, entries);
         if read > 0 {
@@ -282,6 +309,13 @@ impl Followed {
             entries.push(Entry::Clock(self.log.process, self.log.calibration));
         }
     }
+}
+
+fn add(sum: &mut Counters, one: Counters) {
+    sum.dropped = sum.dropped.saturating_add(one.dropped);
+    sum.uncommitted += one.uncommitted;
+    sum.faults = sum.faults.saturating_add(one.faults);
+    sum.ended &= one.ended;
 }
 
 /// True for `<pid>-<start time>-<exec count>.log`.

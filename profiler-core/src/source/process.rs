@@ -21,15 +21,17 @@ pub(super) enum Sight {
     Nowhere,
 }
 
-/// Looks for the process; `seen_as` is the pid under which it was seen last.
-pub(super) fn look(identity: &Identity, seen_as: Option<u32>) -> Sight {
+/// Looks for the process; `seen_as` is the pid under which it was seen last. One that was never seen is searched for in all
+/// of /proc, which takes milliseconds, only if `search_all`.
+pub(super) fn look(identity: &Identity, seen_as: Option<u32>, search_all: bool) -> Sight {
     let runs = |pid: u32| fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| runs(&stat, identity.start_time));
     match seen_as {
         Some(pid) if runs(pid) => Sight::Runs(pid),
         // It was visible, and its pid is free or another's: it is gone, no need to search.
         Some(_) => Sight::Nowhere,
         None if runs(identity.pid) => Sight::Runs(identity.pid),
-        None => search(identity).map_or(Sight::Nowhere, Sight::Runs),
+        None if search_all => search(identity).map_or(Sight::Nowhere, Sight::Runs),
+        None => Sight::Nowhere,
     }
 }
 
@@ -95,13 +97,13 @@ mod tests {
     fn this_process_runs_and_a_killed_child_does_not() {
         let me = std::process::id();
         let identity = |pid| Identity { pid, start_time: start_time(pid).unwrap(), exec_count: 0 };
-        assert_eq!(look(&identity(me), None), Sight::Runs(me));
+        assert_eq!(look(&identity(me), None, true), Sight::Runs(me));
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let of_child = identity(child.id());
-        assert_eq!(look(&of_child, None), Sight::Runs(child.id()));
+        assert_eq!(look(&of_child, None, true), Sight::Runs(child.id()));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(look(&of_child, None), Sight::Nowhere);
-        assert_eq!(look(&of_child, Some(child.id())), Sight::Nowhere);
+        assert_eq!(look(&of_child, None, true), Sight::Nowhere);
+        assert_eq!(look(&of_child, Some(child.id()), true), Sight::Nowhere);
     }
 }

@@ -54,8 +54,8 @@ fn writes_until_it_is_killed() {
                 for number in 0.. {
                     log.push(&record(thread as u32, number));
                     counter(counters, thread).store(number + 1, Ordering::Release);
-                    if number % 4096 == 0 {
-                        std::thread::sleep(Duration::from_micros(300));
+                    if number % 1024 == 0 {
+                        std::thread::sleep(Duration::from_micros(1_000));
                     }
                 }
             });
@@ -120,7 +120,7 @@ enum First {
 }
 
 fn killed_at_random(first: First) {
-    for round in 0..6 {
+    for round in 0..4 {
         let place = tempfile::tempdir().unwrap();
         let session = SessionInfo::begin(vec!["writer".into()]);
         let folder = SessionFolder::create(&place.path().join("out.mscope"), &session).unwrap();
@@ -133,7 +133,7 @@ fn killed_at_random(first: First) {
             std::thread::sleep(Duration::from_micros(200));
         }
         let (one, two) = if first == First::Program { (program, recorder) } else { (recorder, program) };
-        std::thread::sleep(moment(1_000, 120_000));
+        std::thread::sleep(moment(500, 80_000));
         kill(one);
         std::thread::sleep(moment(0, 30_000));
         kill(two);

@@ -13,10 +13,10 @@ pub mod ledger;
 pub mod profile;
 pub mod recorder;
 pub mod recover;
+pub mod report;
 pub mod session;
 pub mod source;
 pub mod telemetry;
-pub mod report;
 pub mod timeline;
 
 pub use error::{Error, Result};

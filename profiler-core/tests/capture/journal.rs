@@ -1,6 +1,7 @@
 //! The journal's file: round trip, torn ends, damage, versions.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use memscope_core::Error;
@@ -18,6 +19,10 @@ fn write(path: &Path, entries: &[Entry]) -> Vec<u64> {
         ends.push(writer.written());
     }
     ends
+}
+
+fn open(path: &Path) -> File {
+    OpenOptions::new().write(true).open(path).unwrap()
 }
 
 /// Everything that can be read, in order; how the file ends; what was damaged.
@@ -87,17 +92,17 @@ fn every_kind_of_entry_comes_back() {
 #[test]
 fn a_journal_cut_at_any_byte_gives_its_whole_entries_and_says_where_it_is_torn() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, cut) = (folder.path().join("journal"), folder.path().join("cut"));
+    let path = folder.path().join("journal");
     let all = all_kinds();
     let ends = write(&path, &all);
-    let bytes = fs::read(&path).unwrap();
-    for length in 0..bytes.len() {
-        fs::write(&cut, &bytes[..length]).unwrap();
-        let (entries, tail, damage) = read(&cut);
-        let whole = ends.iter().filter(|end| **end <= length as u64).count();
+    let file = open(&path);
+    for length in (0..file.metadata().unwrap().len()).rev() {
+        file.set_len(length).unwrap();
+        let (entries, tail, damage) = read(&path);
+        let whole = ends.iter().filter(|end| **end <= length).count();
         assert_eq!(entries, all[..whole.saturating_sub(1)], "cut at {length}");
         let begin = if whole == 0 { 0 } else { ends[whole - 1] };
-        let expected = if begin == length as u64 { Tail::Whole } else { Tail::Truncated { offset: begin } };
+        let expected = if begin == length { Tail::Whole } else { Tail::Truncated { offset: begin } };
         assert_eq!((tail, damage), (expected, vec![]), "cut at {length}");
     }
 }
@@ -105,18 +110,19 @@ fn a_journal_cut_at_any_byte_gives_its_whole_entries_and_says_where_it_is_torn()
 #[test]
 fn a_flipped_bit_is_never_believed_and_costs_one_entry() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, flipped) = (folder.path().join("journal"), folder.path().join("flipped"));
+    let path = folder.path().join("journal");
     let all = all_kinds();
     let ends = write(&path, &all);
     let bytes = fs::read(&path).unwrap();
+    let file = open(&path);
     for bit in ends[0] as usize * 8..bytes.len() * 8 {
-        let mut changed = bytes.clone();
-        changed[bit / 8] ^= 1 << (bit % 8);
-        fs::write(&flipped, &changed).unwrap();
+        let at = bit / 8;
+        file.write_all_at(&[bytes[at] ^ 1 << (bit % 8)], at as u64).unwrap();
         let hit = ends.iter().rposition(|end| *end <= bit as u64 / 8).unwrap();
         let mut expected = all.clone();
         expected.remove(hit);
-        let (entries, tail, damage) = read(&flipped);
+        let (entries, tail, damage) = read(&path);
+        file.write_all_at(&bytes[at..=at], at as u64).unwrap();
         assert_eq!(entries, expected, "bit {bit}");
         if hit + 1 == all.len() {
             assert_eq!((tail, damage), (Tail::Truncated { offset: ends[hit] }, vec![]), "bit {bit}");

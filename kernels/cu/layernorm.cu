@@ -1,4 +1,4 @@
-// Layer normalisation (Ba, Kiros and Hinton 2016): each row to mean 0 and variance 1, then a scale and a shift a column.
+// Layer normalisation (arXiv 1607.06450): each row to mean 0 and variance 1, then a scale and a shift a column.
 //
 // input, output and their gradients (rows, width); weight, bias and their gradients (width); mean, rstd (rows).
 

@@ -7,7 +7,8 @@
 //! and gives the gradient of its input, a temporary. Gradients of parameters are written where they belong.
 
 use super::forward::{head_name, score_scale};
-use super::model::{Block, Family, Linear, Network, Norm};
+use super::model::Family;
+use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
 use super::pass::{Inputs, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
 use super::scopes;

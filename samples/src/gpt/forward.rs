@@ -3,7 +3,8 @@
 //! Owns: the order of operations, and which results are kept (activations) and which are freed at once (workspace).
 //! Refuses: to know what the kernels do.
 
-use super::model::{Block, Family, Linear, Network, Norm};
+use super::model::Family;
+use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
 use super::pass::{Inputs, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
 use super::scopes;

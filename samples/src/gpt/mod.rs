@@ -6,7 +6,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | arguments | the arguments, their defaults and checks: a [`Plan`] |
-//! | model | sizes, parameters, first values |
+//! | model, network | sizes; parameters and their first values |
 //! | data, random | batches of the sample text |
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
@@ -19,6 +19,7 @@ mod backward;
 mod data;
 mod forward;
 mod model;
+mod network;
 mod optimizer;
 mod parameter;
 mod pass;
@@ -28,7 +29,8 @@ mod trainer;
 
 pub use arguments::{GptArguments, Plan};
 pub use data::{Batch, batch};
-pub use model::{Configuration, Description, Family, Initial, Model};
+pub use model::{Configuration, Family, Model};
+pub use network::{Description, Initial};
 pub use parameter::Parameter;
 pub use trainer::Trainer;
 

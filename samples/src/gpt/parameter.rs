@@ -3,7 +3,7 @@
 //! Owns: when a gradient and the optimizer's moments come into being, which is as in PyTorch: a gradient when backward first
 //! reaches it, until it is set to none; the moments at the first optimizer step, for good.
 
-use super::model::{Description, Initial};
+use super::network::{Description, Initial};
 use crate::{Device, Error, Tensor, operations};
 use memscope_client::Category;
 use std::rc::Rc;

@@ -250,6 +250,8 @@ impl Model {
         for taken in self.processes[at.process].memory.owned.overlapping(address, bytes) {
             self.end_owned(at, taken, flag::MISSED_FREE, changes);
         }
+        // Whoever is given the address owns it: a refusal of an earlier free comes too late.
+        self.processes[at.process].memory.freed.remove(&address);
         let device = match memory {
             MemoryKind::Host => Allocation::NO_DEVICE,
             _ => self.device(at.process, device),

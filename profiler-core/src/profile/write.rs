@@ -279,7 +279,7 @@ impl Tables<'_> {
             Column::optional_narrow(each().map(|(_, _, device)| device.temperature)),
             Column::optional_narrow(each().map(|(_, _, device)| device.power)),
             Column::optional_narrow(each().map(|(_, _, device)| device.clock)),
-            Column::optional_text(each().map(|(_, _, device)| device.processes.as_ref().map(|list| json(list)))),
+            Column::optional_text(each().map(|(_, _, device)| device.processes.as_ref().map(json))),
         ]
     }
 

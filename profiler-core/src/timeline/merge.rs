@@ -15,7 +15,7 @@ use super::samples::WINDOW_NS;
 /// One change in the session's order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// Position in the order, from 0.
+    /// Position in the order, from 1: 0 is before all changes.
     pub order: u32,
     pub time: Nanoseconds,
     /// Position of the process.
@@ -34,7 +34,7 @@ pub(crate) struct Merge<'m> {
 
 impl<'m> Merge<'m> {
     pub fn new(model: &'m Model, exits: &'m [Option<Nanoseconds>]) -> Merge<'m> {
-        let mut merge = Merge { model, exits, next: BinaryHeap::new(), order: 0 };
+        let mut merge = Merge { model, exits, next: BinaryHeap::new(), order: 1 };
         for process in 0..model.processes.len() {
             merge.next.extend(merge.following(process, 0).map(Reverse));
         }

@@ -25,7 +25,7 @@ pub(crate) use merge::Merge;
 /// Order of a lifetime's end that has not come.
 pub const ALIVE: u32 = u32::MAX;
 
-/// A lifetime as positions in the session's order of changes.
+/// A lifetime as positions in the session's order of changes, which begin at 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lifetime {
     /// Position of the birth.
@@ -157,7 +157,7 @@ pub(crate) struct MarkerMoment {
 pub(crate) struct Settled {
     /// By allocation.
     pub lifetimes: Vec<Lifetime>,
-    /// Changes in all; one more than the last position.
+    /// Changes in all: the last position.
     pub changes: u32,
     /// By the model's position of the device.
     pub devices: Vec<DeviceFigures>,

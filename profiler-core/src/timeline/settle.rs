@@ -36,7 +36,7 @@ impl Settled {
             samples.advance(moment.time, &mut walk.devices);
             walk.change(&moment);
             watch(&moment, &walk.devices);
-            changes = moment.order + 1;
+            changes = moment.order;
         }
         samples.finish(&mut walk.devices);
         let host = walk.host.finish(last_time);

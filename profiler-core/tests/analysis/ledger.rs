@@ -1,1 +1,336 @@
-//! To come.
+//! Random sessions: the model against the naive reference, at every entry and over the whole history.
+
+use memscope_core::allocation::Model;
+use memscope_core::journal::entry::{Counters, Entry, ProcessIndex};
+use memscope_core::ledger::EventRows;
+use memscope_core::profile::{self, Profile};
+use memscope_core::report::{Instant, Report, Rows};
+use memscope_wire::text::TextId;
+use memscope_wire::{Category, Event, MemoryKind, Origin};
+use proptest::prelude::*;
+
+use crate::reference::{Place, Sums, World};
+use crate::trace::Trace;
+
+/// What may happen; numbers are made valid when it is carried out.
+#[derive(Clone, Debug)]
+enum Deed {
+    Alloc { place: u64, offset: u64, bytes: u64, extra: u64, device: u32, memory: u8 },
+    Free { place: u64, offset: u64 },
+    Refuse { which: usize },
+    Block { place: u64, offset: u64, bytes: u64, extra: u64 },
+    BlockFree { place: u64, offset: u64 },
+    Tag { place: u64, offset: u64, category: u8 },
+    Step { number: u64 },
+    Announce { device: u32 },
+    End,
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    // Few places and offsets, so that addresses meet: unknown frees, missing frees and overlaps come by themselves.
+    let offset = prop_oneof![6 => Just(0u64), 1 => Just(128), 1 => Just(512), 1 => Just(768)];
+    let place = 0u64..4;
+    prop_oneof![
+        6 => (place.clone(), offset.clone(), 1u64..2000, 0u64..200, 0u32..2, 0u8..6)
+            .prop_map(|(place, offset, bytes, extra, device, memory)| Deed::Alloc { place, offset, bytes, extra, device, memory }),
+        5 => (place.clone(), offset.clone()).prop_map(|(place, offset)| Deed::Free { place, offset }),
+        3 => (0usize..4).prop_map(|which| Deed::Refuse { which }),
+        5 => (place.clone(), offset.clone(), 0u64..400, 0u64..100)
+            .prop_map(|(place, offset, bytes, extra)| Deed::Block { place, offset, bytes, extra }),
+        3 => (place.clone(), offset.clone()).prop_map(|(place, offset)| Deed::BlockFree { place, offset }),
+        5 => (place, offset, 0u8..7).prop_map(|(place, offset, category)| Deed::Tag { place, offset, category }),
+        2 => (0u64..4).prop_map(|number| Deed::Step { number }),
+        1 => (0u32..2).prop_map(|device| Deed::Announce { device }),
+        1 => Just(Deed::End),
+    ]
+}
+
+const UUIDS: [[u8; 16]; 2] = [*b"SIMULATED-GPU-00", *b"SIMULATED-GPU-01"];
+
+/// Carries out the deeds: (process, time that passes, whether the clock is read late, deed).
+fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> {
+    let mut trace = Trace::new(&["random"], None);
+    let mut frees: Vec<Vec<(u64, u64)>> = vec![Vec::new(); 3];
+    let mut ended = [false; 3];
+    for process in 0..3 {
+        trace.process(process, 100 + process);
+        if announced {
+            for (ordinal, uuid) in UUIDS.into_iter().enumerate() {
+                trace.device(process, ordinal as u32, uuid, 1 << 30);
+            }
+        }
+    }
+    for (process, passes, late, deed) in deeds.iter().cloned() {
+        if ended[process as usize] {
+            continue;
+        }
+        trace.now += passes;
+        let now = trace.now;
+        // A thread that read the clock before another one, and claimed its slot after it.
+        trace.now -= if late { now.min(3) } else { 0 };
+        let at = |place: u64, offset: u64| 0x10_000 + place * 1024 + offset;
+        match deed {
+            Deed::Alloc { place, offset, bytes, extra, device, memory } => {
+                let memory = MemoryKind::from_number(memory);
+                let address = at(place, offset);
+                trace.event(
+                    process,
+                    Event::Alloc { address, bytes: bytes + extra, requested: bytes, stream: 0, device, row: 1, memory },
+                );
+            }
+            Deed::Free { place, offset } => {
+                let slot = trace.free(process, at(place, offset));
+                frees[process as usize].push((slot, at(place, offset)));
+            }
+            Deed::Refuse { which } => {
+                let mine = &mut frees[process as usize];
+                if let Some(position) = mine.len().checked_sub(1 + which) {
+                    let (slot, address) = mine.remove(position);
+                    trace.event(process, Event::FreeRefused { address, slot, result: 1, row: 4 });
+                }
+            }
+            Deed::Block { place, offset, bytes, extra } => {
+                let (address, requested) = (at(place, offset), bytes);
+                trace.event(
+                    process,
+                    Event::BlockAlloc { address, bytes: bytes + extra, requested, stream: 0, origin: Origin::Hooked },
+                );
+            }
+            Deed::BlockFree { place, offset } => {
+                trace.event(process, Event::BlockFree { address: at(place, offset), origin: Origin::Hooked });
+            }
+            Deed::Tag { place, offset, category } => {
+                let (name, category) = (TextId::NONE, Category::from_number(category));
+                trace.event(process, Event::Tag { address: at(place, offset), name, category, origin: Origin::Tagged });
+            }
+            Deed::Step { number } => trace.step(process, number),
+            Deed::Announce { device } => trace.device(process, device, UUIDS[device as usize], 1 << 30),
+            Deed::End => {
+                trace.ended(process);
+                ended[process as usize] = true;
+            }
+        }
+        trace.now = now;
+    }
+    trace.entries
+}
+
+fn sums(rows: &EventRows) -> Sums {
+    Sums { reserved: rows.reserved, live: rows.live, rounding: rows.rounding, cached: rows.cached }
+}
+
+fn sums_of_report(rows: &Rows) -> Sums {
+    let by = rows.by_category;
+    let live = [by.unknown, by.weights, by.gradients, by.activations, by.optimizer, by.inputs, by.workspace];
+    Sums { reserved: rows.reserved, live, rounding: rows.rounding, cached: rows.cached }
+}
+
+fn key(uuid: [u8; 16]) -> String {
+    uuid.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn plain(uuid: &str) -> String {
+    uuid.trim_start_matches("GPU-").replace('-', "")
+}
+
+/// The running ledgers of every device that has a name.
+fn compare_now(model: &Model, world: &World) -> Result<(), TestCaseError> {
+    prop_assert_eq!(sums(model.host()), world.now(&Place::Host));
+    prop_assert!(model.host().adds_up());
+    for device in model.devices() {
+        prop_assert!(device.rows.adds_up() && device.managed.adds_up(), "{:?}", device);
+        let Some(uuid) = &device.uuid else { continue };
+        prop_assert_eq!(sums(&device.rows), world.now(&Place::Device(plain(uuid))));
+        prop_assert_eq!(sums(&device.managed), world.now(&Place::Managed(plain(uuid))));
+    }
+    Ok(())
+}
+
+/// Peaks, steps and the end of a device against its whole history.
+fn compare_history(report: &Report, world: &World, uuid: [u8; 16]) -> Result<(), TestCaseError> {
+    let Some(device) = report.devices.iter().find(|device| plain(&device.uuid) == key(uuid)) else {
+        prop_assert!(!world.places().contains(&Place::Device(key(uuid))));
+        return Ok(());
+    };
+    let history = world.history(&Place::Device(key(uuid)));
+    let managed = world.history(&Place::Managed(key(uuid)));
+    let first = |value: fn(&Sums) -> u64| {
+        let mut largest = (0, 0.0, None);
+        for (time, sums, step, _) in &history {
+            if value(sums) > largest.0 {
+                largest = (value(sums), *time as f64 / 1e9, *step);
+            }
+        }
+        largest
+    };
+    let live = device.peak.live;
+    prop_assert_eq!((live.bytes, live.time_s, live.step), first(Sums::live_bytes));
+    let reserved = device.peak.reserved;
+    prop_assert_eq!((reserved.bytes, reserved.time_s, reserved.step), first(|sums| sums.reserved));
+    if let Some(ledger) = &device.ledger_at_peak {
+        let at = history.iter().find(|(_, sums, _, _)| sums.live_bytes() == live.bytes).map(|(_, sums, _, _)| *sums);
+        prop_assert_eq!(Some(sums_of_report(&ledger.rows)), at);
+    }
+    let kept = history.iter().rposition(|(_, _, _, exit)| !exit);
+    let end = kept.map_or(Sums::default(), |position| history[position].1);
+    prop_assert_eq!(sums_of_report(&device.ledger_at_end.rows), end);
+    let ledger = &device.ledger_at_end;
+    prop_assert!(managed.iter().map(|(_, sums, _, _)| sums.reserved).max().unwrap_or(0) >= ledger.managed.reserved);
+    for step in report.steps.iter().filter(|step| plain(&step.device) == key(uuid)) {
+        let within = history.iter().filter(|(_, _, number, _)| *number == Some(step.step));
+        let largest = within.map(|(_, sums, _, _)| sums.live_bytes()).max();
+        prop_assert_eq!(Some(step.peak.bytes), largest, "step {}", step.step);
+    }
+    let begun = history.iter().filter_map(|(_, _, step, _)| *step).collect::<std::collections::BTreeSet<_>>();
+    let reported = report.steps.iter().filter(|step| plain(&step.device) == key(uuid)).map(|step| step.step);
+    prop_assert_eq!(reported.collect::<std::collections::BTreeSet<_>>(), begun);
+    Ok(())
+}
+
+fn compare_categories(report: &Report, world: &World) -> Result<(), TestCaseError> {
+    let peaks = &report.category_peaks;
+    let reported = [
+        peaks.unknown,
+        peaks.weights,
+        peaks.gradients,
+        peaks.activations,
+        peaks.optimizer,
+        peaks.inputs,
+        peaks.workspace,
+    ];
+    for (category, reported) in Category::ALL.into_iter().zip(reported) {
+        let devices = world.places().into_iter().filter(|place| matches!(place, Place::Device(_)));
+        let largest = devices
+            .flat_map(|place| world.history(&place))
+            .map(|(_, sums, _, _)| sums.live[category as usize])
+            .max()
+            .unwrap_or(0);
+        prop_assert_eq!(reported.bytes, largest, "{}", category.name());
+    }
+    let host = world.history(&Place::Host).into_iter().map(|(_, sums, _, _)| sums.live_bytes()).max().unwrap_or(0);
+    prop_assert_eq!(report.host.peak.bytes, host);
+    Ok(())
+}
+
+/// A profile answers as the model does, and its rows agree with what it holds ready.
+fn compare_profile(model: &Model, last: u64) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("x.mscope");
+    let written = profile::write(model, &path, false).expect("written");
+    let profile = Profile::open(&path).expect("opened");
+    let report = |instant| model.report(instant).expect("a report");
+    prop_assert_eq!(&written, &report(Instant::Peak));
+    prop_assert_eq!(profile.verify().expect("readable").disagreements, Vec::<String>::new());
+    let times =
+        [0, last / 3, last / 2, last].map(|time| Instant::Time(memscope_core::journal::entry::Nanoseconds(time)));
+    let steps = written.steps.iter().map(|step| Instant::Step(step.step));
+    for instant in [Instant::Peak, Instant::End].into_iter().chain(times).chain(steps) {
+        prop_assert_eq!(profile.report(instant).expect("a report"), report(instant), "{}", instant);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_ledger_is_exact_at_every_event(
+        deeds in proptest::collection::vec((0u32..3, 0u64..8, proptest::bool::weighted(0.1), deed()), 1..70),
+        announced: bool,
+    ) {
+        let entries = session(&deeds, announced);
+        let mut model = Model::new();
+        for (position, entry) in entries.iter().enumerate() {
+            model.apply(entry);
+            compare_now(&model, &World::of(&entries[..=position]))?;
+        }
+        let world = World::of(&entries);
+        let report = model.report(Instant::Peak).expect("a report");
+        for uuid in UUIDS {
+            compare_history(&report, &world, uuid)?;
+        }
+        compare_categories(&report, &world)?;
+        compare_profile(&model, 70 * 8)?;
+    }
+}
+
+#[test]
+fn a_category_learned_later_counts_from_birth() {
+    let mut trace = Trace::new(&["late"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    trace.alloc(0, 0x1000, 100);
+    trace.alloc(0, 0x2000, 50);
+    trace.free(0, 0x2000);
+    let mut model = trace.model();
+    let report = model.report(Instant::Peak).expect("a report");
+    assert_eq!(report.category_peaks.unknown.bytes, 150);
+    trace.entries.clear();
+    let name = TextId::NONE;
+    trace.event(0, Event::Tag { address: 0x1000 + 99, name, category: Category::Weights, origin: Origin::Tagged });
+    let changes = model.apply(&trace.entries[0]);
+    assert_eq!(changes.retagged.len(), 1);
+    assert_eq!((changes.retagged[0].was, changes.retagged[0].is), (Category::Unknown, Category::Weights));
+    let report = model.report(Instant::Peak).expect("a report");
+    assert_eq!((report.category_peaks.unknown.bytes, report.category_peaks.weights.bytes), (50, 100));
+    assert_eq!(report.peak.expect("a peak").by_category.weights, 100);
+}
+
+#[test]
+fn events_of_several_processes_meet_in_the_order_of_time() {
+    // Each process holds 100 bytes for a while; they overlap in time, although one log is drained after the other.
+    let mut trace = Trace::new(&["two"], None);
+    for process in 0..2 {
+        trace.now = 0;
+        trace.process(process, process + 1);
+        trace.device(process, 0, UUIDS[0], 1 << 30);
+        trace.now = 10 + 5 * u64::from(process);
+        trace.alloc(process, 0x1000, 100);
+        trace.now += 10;
+        trace.free(process, 0x1000);
+    }
+    let report = trace.model().report(Instant::Peak).expect("a report");
+    let peak = report.peak.expect("a peak");
+    assert_eq!((peak.bytes, peak.time_s), (200, 15e-9));
+    assert_eq!(report.devices.len(), 1, "one device, named by two processes");
+}
+
+#[test]
+fn doubts_are_counted() {
+    let mut trace = Trace::new(&["odd"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    trace.free(0, 0x1000);
+    trace.alloc(0, 0x1000, 100);
+    trace.alloc(0, 0x1000, 60);
+    trace.event(
+        0,
+        Event::Tag { address: 0x5000, name: TextId::NONE, category: Category::Inputs, origin: Origin::Tagged },
+    );
+    trace.event(0, Event::BlockAlloc { address: 0x7000, bytes: 1, requested: 1, stream: 0, origin: Origin::Hooked });
+    let twice = trace.free(0, 0x9000);
+    trace.event(0, Event::FreeRefused { address: 0x9000, slot: twice, result: 1, row: 4 });
+    let counters = Counters { dropped: 3, uncommitted: 2, faults: 1, ended: false };
+    trace.entries.push(Entry::Counters(ProcessIndex(0), counters));
+    let mut model = trace.model();
+    model.journal_truncated("the last frame is torn");
+    let report = model.report(Instant::Peak).expect("a report");
+    let mut kinds: Vec<&str> = report.findings.iter().map(|finding| finding.detail.kind()).collect();
+    kinds.sort_unstable();
+    let expected = [
+        "dropped_events",
+        "faults",
+        "free_of_unknown",
+        "free_refused",
+        "journal_truncated",
+        "missed_free",
+        "outside_blocks",
+        "tag_of_unknown",
+        "uncommitted_slots",
+        "unknown_share",
+    ];
+    assert_eq!(kinds, expected);
+    let unknown = report.findings.iter().find(|finding| finding.detail.kind() == "free_of_unknown").expect("one");
+    assert!(unknown.message.starts_with("1 frees"), "{}", unknown.message);
+    assert_eq!(report.dropped_events, 3);
+}

@@ -1,1 +1,315 @@
-//! To come.
+//! A second model, as naive as can be: plain lists, searched from end to end, and sums made anew at every moment.
+//!
+//! Owns: an independent reading of the contract (design of the ledger, wire and journal entries). Refuses: speed, and any code
+//! of the model under test.
+
+use std::collections::BTreeMap;
+
+use memscope_core::journal::entry::Entry;
+use memscope_wire::{Category, Event, MemoryKind};
+
+/// Sums of one kind of memory on one device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sums {
+    pub reserved: u64,
+    pub live: [u64; 7],
+    pub rounding: u64,
+    pub cached: u64,
+}
+
+impl Sums {
+    pub fn live_bytes(&self) -> u64 {
+        self.live.iter().sum()
+    }
+}
+
+/// Which sums: device memory or managed memory of a device, or host memory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    Device(String),
+    Managed(String),
+    Host,
+}
+
+/// One thing that lived.
+#[derive(Clone, Debug)]
+struct Life {
+    process: usize,
+    block: bool,
+    address: u64,
+    bytes: u64,
+    requested: u64,
+    ordinal: u32,
+    memory: MemoryKind,
+    category: Category,
+    /// Position among all things.
+    container: Option<usize>,
+    outside: bool,
+    held_blocks: bool,
+    birth: When,
+    death: Option<When>,
+    at_exit: bool,
+    went_with: bool,
+}
+
+/// A moment: time, process, and position within the process.
+pub type When = (u64, usize, u64);
+
+/// The whole history as far as the entries tell.
+#[derive(Default)]
+pub struct World {
+    lives: Vec<Life>,
+    names: BTreeMap<(usize, u32), String>,
+    used: Vec<(usize, u32)>,
+    steps: Vec<(When, u64)>,
+}
+
+impl World {
+    pub fn of(entries: &[Entry]) -> World {
+        let mut world = World::default();
+        let mut last = BTreeMap::<usize, (u64, u64)>::new();
+        for entry in entries {
+            match entry {
+                Entry::Records { process, first_slot, records } => {
+                    let process = process.0 as usize;
+                    for (offset, record) in records.iter().enumerate() {
+                        let slot = first_slot + offset as u64;
+                        let time = record.ticks.max(last.get(&process).map_or(0, |last| last.0));
+                        last.insert(process, (time, slot + 1));
+                        if let Some(event) = Event::decode(record) {
+                            world.event((time, process, slot), event);
+                        }
+                    }
+                }
+                Entry::Counters(process, counters) if counters.ended => {
+                    let process = process.0 as usize;
+                    let (time, slot) = last.get(&process).copied().unwrap_or_default();
+                    for life in world.lives.iter_mut().filter(|life| life.process == process && life.death.is_none()) {
+                        life.death = Some((time, process, slot));
+                        life.at_exit = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        world
+    }
+
+    fn live(&self, process: usize, block: bool) -> impl Iterator<Item = usize> + '_ {
+        (0..self.lives.len()).filter(move |at| {
+            let life = &self.lives[*at];
+            life.process == process && life.block == block && life.death.is_none()
+        })
+    }
+
+    fn meets(&self, at: usize, address: u64, bytes: u64) -> bool {
+        let life = &self.lives[at];
+        address < life.address + life.bytes.max(1) && life.address < address + bytes.max(1)
+    }
+
+    fn end(&mut self, at: usize, when: When) {
+        self.lives[at].death = Some(when);
+        let inside: Vec<usize> =
+            self.live(when.1, true).filter(|block| self.lives[*block].container == Some(at)).collect();
+        for block in inside {
+            self.lives[block].death = Some(when);
+            self.lives[block].went_with = true;
+        }
+    }
+
+    fn event(&mut self, when: When, event: Event) {
+        let process = when.1;
+        match event {
+            Event::Device { ordinal, uuid, .. } => {
+                let text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+                self.names.insert((process, ordinal), text);
+            }
+            Event::Alloc { address, bytes, requested, device, memory, .. } => {
+                let taken: Vec<usize> =
+                    self.live(process, false).filter(|at| self.meets(*at, address, bytes)).collect();
+                for at in taken {
+                    self.end(at, when);
+                }
+                let blank = self.blank(when, address, bytes, requested);
+                if memory != MemoryKind::Host {
+                    self.used.push((process, device));
+                }
+                self.lives.push(Life { ordinal: device, memory, ..blank });
+            }
+            Event::Free { address, .. } => {
+                let found = self.live(process, false).find(|at| self.lives[*at].address == address);
+                if let Some(at) = found {
+                    self.end(at, when);
+                }
+            }
+            Event::FreeRefused { address, slot, .. } => self.refused(process, address, slot),
+            Event::BlockAlloc { address, bytes, requested, .. } => {
+                let taken: Vec<usize> = self.live(process, true).filter(|at| self.meets(*at, address, bytes)).collect();
+                for at in taken {
+                    self.lives[at].death = Some(when);
+                }
+                let around = self.live(process, false).find(|at| {
+                    let life = &self.lives[*at];
+                    life.address <= address && address + bytes.max(1) <= life.address + life.bytes.max(1)
+                });
+                let mut block = Life { block: true, ..self.blank(when, address, bytes, requested) };
+                match around {
+                    Some(at) => {
+                        self.lives[at].held_blocks = true;
+                        (block.container, block.ordinal, block.memory) =
+                            (Some(at), self.lives[at].ordinal, self.lives[at].memory);
+                    }
+                    None => block.outside = true,
+                }
+                self.lives.push(block);
+            }
+            Event::BlockFree { address, .. } => {
+                let found = self.live(process, true).find(|at| self.lives[*at].address == address);
+                if let Some(at) = found {
+                    self.lives[at].death = Some(when);
+                }
+            }
+            Event::Tag { address, category, .. } => {
+                let block = self.live(process, true).find(|at| self.meets(*at, address, 1));
+                let found = block.or_else(|| self.live(process, false).find(|at| self.meets(*at, address, 1)));
+                if let Some(at) = found {
+                    self.lives[at].category = category;
+                }
+            }
+            Event::Step { number } => self.steps.push((when, number)),
+            _ => {}
+        }
+    }
+
+    fn blank(&self, when: When, address: u64, bytes: u64, requested: u64) -> Life {
+        Life {
+            process: when.1,
+            block: false,
+            address,
+            bytes,
+            requested: requested.min(bytes),
+            ordinal: 0,
+            memory: MemoryKind::Device,
+            category: Category::Unknown,
+            container: None,
+            outside: false,
+            held_blocks: false,
+            birth: when,
+            death: None,
+            at_exit: false,
+            went_with: false,
+        }
+    }
+
+    /// A free that the driver refused never happened, unless the address was given again since, or its bytes are taken now.
+    fn refused(&mut self, process: usize, address: u64, slot: u64) {
+        let ended =
+            |life: &Life| life.process == process && life.death.is_some_and(|death| death.2 == slot) && !life.at_exit;
+        let Some(at) = (0..self.lives.len())
+            .find(|at| ended(&self.lives[*at]) && !self.lives[*at].block && self.lives[*at].address == address)
+        else {
+            return;
+        };
+        let given_again = self
+            .lives
+            .iter()
+            .any(|life| life.process == process && !life.block && life.address == address && life.birth.2 > slot);
+        let bytes = self.lives[at].bytes;
+        if given_again || self.live(process, false).any(|other| self.meets(other, address, bytes)) {
+            return;
+        }
+        self.lives[at].death = None;
+        let blocks: Vec<usize> = (0..self.lives.len())
+            .filter(|block| {
+                ended(&self.lives[*block]) && self.lives[*block].container == Some(at) && self.lives[*block].went_with
+            })
+            .collect();
+        for block in blocks {
+            let (address, bytes) = (self.lives[block].address, self.lives[block].bytes);
+            if !self.live(process, true).any(|other| self.meets(other, address, bytes)) {
+                self.lives[block].death = None;
+                self.lives[block].went_with = false;
+            }
+        }
+    }
+
+    fn device(&self, process: usize, ordinal: u32) -> String {
+        self.names.get(&(process, ordinal)).cloned().unwrap_or_else(|| format!("{process}/{ordinal}"))
+    }
+
+    fn place(&self, life: &Life) -> Place {
+        match life.memory {
+            MemoryKind::Host => Place::Host,
+            MemoryKind::Managed => Place::Managed(self.device(life.process, life.ordinal)),
+            _ => Place::Device(self.device(life.process, life.ordinal)),
+        }
+    }
+
+    fn sums(&self, place: &Place, lives: impl Fn(&Life) -> bool) -> Sums {
+        let mut sums = Sums::default();
+        let here: Vec<&Life> =
+            self.lives.iter().filter(|life| !life.outside && lives(life) && self.place(life) == *place).collect();
+        sums.reserved = here.iter().filter(|life| !life.block).map(|life| life.bytes).sum();
+        let containers: u64 = here.iter().filter(|life| !life.block && life.held_blocks).map(|life| life.bytes).sum();
+        let blocks: u64 = here.iter().filter(|life| life.block).map(|life| life.bytes).sum();
+        sums.cached = containers - blocks;
+        for life in here.iter().filter(|life| life.block || !life.held_blocks) {
+            sums.live[life.category as usize] += life.requested;
+            sums.rounding += life.bytes - life.requested;
+        }
+        sums
+    }
+
+    /// The sums now.
+    pub fn now(&self, place: &Place) -> Sums {
+        self.sums(place, |life| life.death.is_none())
+    }
+
+    /// All places that ever held anything, and the devices that were named.
+    pub fn places(&self) -> Vec<Place> {
+        let mut places: Vec<Place> =
+            self.lives.iter().filter(|life| !life.outside).map(|life| self.place(life)).collect();
+        places.extend(self.names.values().map(|name| Place::Device(name.clone())));
+        places.push(Place::Host);
+        places.sort();
+        places.dedup();
+        places
+    }
+
+    /// Every moment at which a place's sums or step may have changed, in order, with the sums, the step, and whether it was
+    /// only a process's end.
+    pub fn history(&self, place: &Place) -> Vec<(u64, Sums, Option<u64>, bool)> {
+        let name = match place {
+            Place::Device(name) | Place::Managed(name) => Some(name),
+            Place::Host => None,
+        };
+        // A marker counts for the devices that its process ever named or used.
+        let named: Vec<(usize, u32)> = self.names.keys().copied().chain(self.used.iter().copied()).collect();
+        let concerned = |process: usize| {
+            named.iter().any(|(other, ordinal)| *other == process && Some(&self.device(process, *ordinal)) == name)
+        };
+        let steps: Vec<(When, u64)> = self.steps.iter().copied().filter(|(when, _)| concerned(when.1)).collect();
+        let mut moments: Vec<(When, bool)> = steps.iter().map(|(when, _)| (*when, false)).collect();
+        for life in self.lives.iter().filter(|life| !life.outside && self.matches(life, place)) {
+            moments.push((life.birth, false));
+            moments.extend(life.death.map(|death| (death, life.at_exit)));
+        }
+        moments.sort();
+        moments.dedup();
+        let at = |(when, exit): (When, bool)| {
+            let sums = self.sums(place, |life| life.birth <= when && life.death.is_none_or(|death| death > when));
+            let mut begun: Vec<&(When, u64)> = steps.iter().filter(|(step, _)| *step <= when).collect();
+            begun.sort();
+            (when.0, sums, begun.last().map(|(_, number)| *number), exit)
+        };
+        moments.into_iter().map(at).collect()
+    }
+
+    /// Managed memory belongs to the device's moments too: its ledger shows both.
+    fn matches(&self, life: &Life, place: &Place) -> bool {
+        match (self.place(life), place) {
+            (Place::Managed(mine), Place::Device(name)) => mine == *name,
+            (mine, place) => mine == *place,
+        }
+    }
+}

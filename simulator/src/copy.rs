@@ -30,14 +30,16 @@ pub enum Claim {
 /// The side of `bytes` bytes at `address`; CUDA_ERROR_INVALID_VALUE when they are not what the caller claims.
 pub fn side(address: u64, bytes: u64, claim: Claim) -> Result<Side, CUresult> {
     let memory = MEMORY.lock();
-    match memory.region(address) {
-        Some(region) if !memory.covers(address, bytes) && !(region.on_host() && claim != Claim::Device) => {
-            Err(CUresult::ERROR_INVALID_VALUE)
-        }
-        Some(region) if region.on_host() => Ok(Side::Host),
-        Some(_) => Ok(Side::Device),
-        None if claim == Claim::Device || address == 0 => Err(CUresult::ERROR_INVALID_VALUE),
-        None => Ok(Side::Host),
+    let Some(region) = memory.region(address) else {
+        let plain_host = claim != Claim::Device && address != 0;
+        return if plain_host { Ok(Side::Host) } else { Err(CUresult::ERROR_INVALID_VALUE) };
+    };
+    // A copy may run from registered host memory into memory beside it, but not out of a device allocation.
+    let open_ended = region.on_host() && claim != Claim::Device;
+    match (region.on_host(), open_ended || memory.covers(address, bytes)) {
+        (_, false) => Err(CUresult::ERROR_INVALID_VALUE),
+        (true, true) => Ok(Side::Host),
+        (false, true) => Ok(Side::Device),
     }
 }
 
@@ -105,7 +107,7 @@ pub unsafe fn fill(address: u64, pattern: &[u8], count: u64) -> Status {
 pub unsafe fn fill_rows(address: u64, pitch: u64, pattern: &[u8], count: u64, rows: u64) -> Status {
     let size = pattern.len() as u64;
     let width = count.checked_mul(size).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-    if address % size != 0 || (rows > 1 && (pitch < width || pitch % size != 0)) {
+    if !address.is_multiple_of(size) || (rows > 1 && (pitch < width || !pitch.is_multiple_of(size))) {
         return Err(CUresult::ERROR_INVALID_VALUE);
     }
     if width == 0 || rows == 0 {

@@ -142,7 +142,7 @@ pub fn attribute(device: &Device, physical: u32, attribute: i32) -> Result<i32, 
         15 | 19 | 31 | 41 | 78 | 79 | 80 => 1,    // overlap, host mapping, kernels, UVA, priorities, L1
         83 | 89 | 90 | 91 | 95 | 99 => 1,         // managed, preemption, host pointers, cooperative, registration
         102 | 103 | 115 => 1,                     // virtual memory, its file descriptors, pools
-        1..ATTRIBUTE_END => 0,
+        13..ATTRIBUTE_END => 0,
         _ => return Err(CUresult::ERROR_INVALID_VALUE),
     })
 }

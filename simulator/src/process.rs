@@ -1,7 +1,7 @@
 //! This process's place in the session: settings, shared state, row, visible devices.
 //!
-//! Owns: initialisation, once, and the state after fork. Refuses: to initialise anything before the program calls cuInit
-//! or an NVML function: a process that never does leaves no trace.
+//! Owns: initialisation, once, and the state after fork. Refuses: to initialise anything before the program calls
+//! cuInit or an NVML function: a process that never does leaves no trace.
 
 use crate::device::{self, Visible};
 use crate::error::{CUresult, Status};

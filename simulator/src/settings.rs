@@ -11,18 +11,19 @@ pub const DEFAULT_DEVICES: &str = "h100-80gb";
 /// CUDA version that cuDriverGetVersion reports unless [`env::SIMULATOR_DRIVER_VERSION`] says another.
 pub const DEFAULT_DRIVER_VERSION: i32 = 13_000;
 
-/// What all processes of a session must agree on; the first one writes it into the shared state.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What all processes of a session must agree on: the first one writes it into the shared state. A value that is not set
+/// is what the state says already, and else its default.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Shared {
-    /// Value of [`env::SIMULATOR_DEVICES`]; `None` takes what the state already says, or [`DEFAULT_DEVICES`].
+    /// Value of [`env::SIMULATOR_DEVICES`]; [`DEFAULT_DEVICES`] by default.
     pub devices: Option<String>,
-    /// Bytes a process takes on each device on which it has a context. 0 unless set: how large real contexts are is
+    /// Bytes a process takes on each device on which it has a context. 0 by default: how large real contexts are is
     /// not calibrated, and a wrong number would be worse than none.
-    pub context_bytes: u64,
-    /// Bytes of the foreign process on every device.
-    pub foreign_bytes: u64,
-    /// Bytes reserved by the firmware on every device.
-    pub reserved_bytes: u64,
+    pub context_bytes: Option<u64>,
+    /// Bytes of the foreign process on every device; 0 by default.
+    pub foreign_bytes: Option<u64>,
+    /// Bytes reserved by the firmware on every device; 0 by default.
+    pub reserved_bytes: Option<u64>,
 }
 
 /// Everything the environment says.
@@ -61,8 +62,8 @@ impl Settings {
     /// The settings according to `variable`, which gives a variable's value.
     pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Settings, InvalidSetting> {
         let bytes = |name: &'static str| match variable(name) {
-            None => Ok(0),
-            Some(value) => value.trim().parse().map_err(|_| InvalidSetting { name, value }),
+            None => Ok(None),
+            Some(value) => value.trim().parse().map(Some).map_err(|_| InvalidSetting { name, value }),
         };
         let shared = Shared {
             devices: variable(env::SIMULATOR_DEVICES).filter(|value| !value.is_empty()),
@@ -89,7 +90,8 @@ impl Settings {
 /// Where the state lives when no session names a place: one file for each user and each set of shared settings.
 fn default_state(shared: &Shared) -> PathBuf {
     let devices = shared.devices.as_deref().unwrap_or(DEFAULT_DEVICES);
-    let text = format!("{devices} {} {} {}", shared.context_bytes, shared.foreign_bytes, shared.reserved_bytes);
+    let injected = [shared.context_bytes, shared.foreign_bytes, shared.reserved_bytes].map(Option::unwrap_or_default);
+    let text = format!("{devices} {injected:?}");
     let hash = memscope_wire::TextId::of(text.as_bytes()).0;
     // SAFETY: geteuid has no preconditions and cannot fail.
     let user = unsafe { libc::geteuid() };
@@ -107,7 +109,7 @@ mod tests {
     #[test]
     fn without_variables_nothing_is_injected() {
         let settings = read(&[]).unwrap();
-        assert_eq!(settings.shared, Shared { devices: None, context_bytes: 0, foreign_bytes: 0, reserved_bytes: 0 });
+        assert_eq!(settings.shared, Shared::default());
         assert!(settings.compute);
         assert_eq!(settings.driver_version, 13_000);
     }

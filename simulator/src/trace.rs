@@ -1,6 +1,7 @@
 //! The trace on stderr, when MEMSCOPE_SIMULATOR_TRACE is set.
 //!
-//! Owns: whether to print. Nothing is printed without being asked, save that the session cannot work ([`crate::process`]).
+//! Owns: whether to print. Nothing is printed without being asked, save that the session cannot work
+//! ([`crate::process`]).
 
 use std::sync::OnceLock;
 

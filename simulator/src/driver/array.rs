@@ -1,8 +1,7 @@
 //! CUDA arrays.
 
-use super::{Out, store};
+use super::{Out, given, store};
 use crate::context;
-use crate::error::CUresult;
 use crate::memory::array;
 use crate::process::process;
 use crate::registry::Handle;
@@ -38,13 +37,13 @@ struct Requirements {
 
 exports! {
     3020 fn cuArrayCreate_v2(handle: Out<'_, Handle>, description: Option<&Description2>) {
-        let (handle, of) = (handle.ok_or(CUresult::ERROR_INVALID_VALUE)?, description.ok_or(CUresult::ERROR_INVALID_VALUE)?);
+        let (handle, of) = (given(handle)?, given(description)?);
         let context = context::current()?;
         handle.write(array::create(&context, [of.width, of.height, 0], of.format, of.channels, 0)?);
         Ok(())
     }
     3020 fn cuArray3DCreate_v2(handle: Out<'_, Handle>, description: Option<&Description3>) {
-        let (handle, of) = (handle.ok_or(CUresult::ERROR_INVALID_VALUE)?, description.ok_or(CUresult::ERROR_INVALID_VALUE)?);
+        let (handle, of) = (given(handle)?, given(description)?);
         let context = context::current()?;
         handle.write(array::create(&context, [of.width, of.height, of.depth], of.format, of.channels, of.flags)?);
         Ok(())

@@ -1,6 +1,6 @@
 //! Contexts.
 
-use super::{Out, store, store_if};
+use super::{Out, given, store, store_if};
 use crate::context;
 use crate::error::{CUresult, Status};
 use crate::process::process;
@@ -23,7 +23,7 @@ fn default_limit(limit: c_uint) -> Result<usize, CUresult> {
 }
 
 fn create(handle: Out<'_, Handle>, flags: c_uint, device: c_int) -> Status {
-    let handle = handle.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+    let handle = given(handle)?;
     if flags & !0xff != 0 {
         return Err(CUresult::ERROR_INVALID_VALUE);
     }
@@ -33,7 +33,7 @@ fn create(handle: Out<'_, Handle>, flags: c_uint, device: c_int) -> Status {
 
 exports! {
     7000 fn cuDevicePrimaryCtxRetain(handle: Out<'_, Handle>, device: c_int) {
-        let handle = handle.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let handle = given(handle)?;
         handle.write(context::retain_primary(device)?);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Copies in all directions.
 
+use super::given;
 use crate::context;
 use crate::copy::{Box3, Claim, copy, copy_box};
 use crate::error::{CUresult, Status};
@@ -111,7 +112,7 @@ fn widen(side: &Side2) -> Side3 {
 /// # Safety
 /// As the CUDA documentation says for the description.
 unsafe fn run_2d(description: Option<&Copy2>, stream: Handle) -> Status {
-    let description = description.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+    let description = given(description)?;
     ready(stream)?;
     let (source, destination) = (widen(&description.source), widen(&description.destination));
     let (source, destination) = (corner(&source, description.width)?, corner(&destination, description.width)?);
@@ -122,7 +123,7 @@ unsafe fn run_2d(description: Option<&Copy2>, stream: Handle) -> Status {
 /// # Safety
 /// As the CUDA documentation says for the description.
 unsafe fn run_3d(description: Option<&Copy3>, stream: Handle) -> Status {
-    let description = description.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+    let description = given(description)?;
     ready(stream)?;
     let (width, height, depth) = (description.width, description.height, description.depth);
     let (source, destination) = (corner(&description.source, width)?, corner(&description.destination, width)?);
@@ -158,10 +159,12 @@ copies! {
         = run((to, Device), (from, Device), bytes, 0);
     3020 cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: Handle) also cuMemcpyDtoDAsync_v2_ptsz
         = run((to, Device), (from, Device), bytes, stream);
-    4000 cuMemcpyPeer(to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize) also cuMemcpyPeer_ptds
+    4000 cuMemcpyPeer(to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize)
+        also cuMemcpyPeer_ptds
         = run((to, Device), (from, Device), bytes, 0);
     4000 cuMemcpyPeerAsync(
-        to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize, stream: Handle) also cuMemcpyPeerAsync_ptsz
+        to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize, stream: Handle)
+        also cuMemcpyPeerAsync_ptsz
         = run((to, Device), (from, Device), bytes, stream);
     3020 cuMemcpyHtoA_v2(to: Handle, offset: usize, from: u64, bytes: usize) also cuMemcpyHtoA_v2_ptds
         = run(in_array(to, offset)?, (from, Host), bytes, 0);

@@ -83,7 +83,9 @@ exports! {
         process()?.device(device)?;
         store(supported, 0)
     }
-    11010 fn cuDeviceGetTexture1DLinearMaxWidth(width: Out<'_, usize>, _format: c_int, _channels: c_uint, device: c_int) {
+    11010 fn cuDeviceGetTexture1DLinearMaxWidth(
+        width: Out<'_, usize>, _format: c_int, _channels: c_uint, device: c_int,
+    ) {
         process()?.device(device)?;
         store(width, 1 << 28)
     }

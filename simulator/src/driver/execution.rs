@@ -1,6 +1,6 @@
 //! Launches, function attributes and occupancy.
 
-use super::{Out, store, store_if};
+use super::{Out, given, store, store_if};
 use crate::device::limits;
 use crate::error::{CUresult, Status};
 use crate::launch::launch;
@@ -35,8 +35,7 @@ struct DeviceLaunch {
 }
 
 fn configured(configuration: Option<&Configuration>) -> Result<(Launch, Handle), CUresult> {
-    let Configuration { grid, block, shared_bytes, stream, .. } =
-        *configuration.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+    let Configuration { grid, block, shared_bytes, stream, .. } = *given(configuration)?;
     Ok((Launch { grid, block, shared_bytes }, stream))
 }
 
@@ -134,7 +133,9 @@ exports! {
     }
     3000 fn cuFuncSetCacheConfig(function: Handle, _configuration: c_int) { module::function(function).map(|_| ()) }
     4020 fn cuFuncSetSharedMemConfig(function: Handle, _configuration: c_int) { module::function(function).map(|_| ()) }
-    11000 fn cuFuncGetModule(module: Out<'_, Handle>, function: Handle) { store(module, module::function(function)?.module) }
+    11000 fn cuFuncGetModule(module: Out<'_, Handle>, function: Handle) {
+        store(module, module::function(function)?.module)
+    }
     12030 fn cuFuncGetName(name: Out<'_, *const c_char>, function: Handle) {
         // The function outlives the name: it stays in the registry until its module is unloaded, as documented.
         store(name, module::function(function)?.name.as_ptr())
@@ -162,7 +163,8 @@ exports! {
         store(blocks, resident_blocks(&*module::function(function)?, threads, shared)?)
     }
     6050 fn cuOccupancyMaxPotentialBlockSize(
-        grid: Out<'_, c_int>, block: Out<'_, c_int>, function: Handle, shared_of: SharedOfBlock, shared: usize, limit: c_int,
+        grid: Out<'_, c_int>, block: Out<'_, c_int>, function: Handle, shared_of: SharedOfBlock, shared: usize,
+        limit: c_int,
     ) {
         best_block(grid, block, function, shared_of, shared, limit)
     }
@@ -180,7 +182,8 @@ exports! {
         if blocks <= 0 {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
-        let share = limits.shared_per_multiprocessor / blocks - limits.reserved_shared - function.entry.shared_bytes as c_int;
+        let taken = limits.reserved_shared + function.entry.shared_bytes as c_int;
+        let share = limits.shared_per_multiprocessor / blocks - taken;
         store(bytes, share.clamp(0, limits.shared_per_block_optin) as usize)
     }
     11070 fn cuOccupancyMaxPotentialClusterSize(

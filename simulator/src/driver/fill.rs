@@ -27,7 +27,9 @@ fn ready(stream: Handle) -> Status {
 }
 
 exports! {
-    3020 fn cuMemsetD8_v2(address: u64, value: u8, count: usize) also cuMemsetD8_v2_ptds { run(address, &[value], count, 0) }
+    3020 fn cuMemsetD8_v2(address: u64, value: u8, count: usize) also cuMemsetD8_v2_ptds {
+        run(address, &[value], count, 0)
+    }
     3020 fn cuMemsetD16_v2(address: u64, value: u16, count: usize) also cuMemsetD16_v2_ptds {
         run(address, &value.to_le_bytes(), count, 0)
     }
@@ -43,13 +45,19 @@ exports! {
     3020 fn cuMemsetD32Async(address: u64, value: u32, count: usize, stream: Handle) also cuMemsetD32Async_ptsz {
         run(address, &value.to_le_bytes(), count, stream)
     }
-    3020 fn cuMemsetD2D8_v2(address: u64, pitch: usize, value: u8, width: usize, height: usize) also cuMemsetD2D8_v2_ptds {
+    3020 fn cuMemsetD2D8_v2(
+        address: u64, pitch: usize, value: u8, width: usize, height: usize,
+    ) also cuMemsetD2D8_v2_ptds {
         run_rows(address, pitch, &[value], width, height, 0)
     }
-    3020 fn cuMemsetD2D16_v2(address: u64, pitch: usize, value: u16, width: usize, height: usize) also cuMemsetD2D16_v2_ptds {
+    3020 fn cuMemsetD2D16_v2(
+        address: u64, pitch: usize, value: u16, width: usize, height: usize,
+    ) also cuMemsetD2D16_v2_ptds {
         run_rows(address, pitch, &value.to_le_bytes(), width, height, 0)
     }
-    3020 fn cuMemsetD2D32_v2(address: u64, pitch: usize, value: u32, width: usize, height: usize) also cuMemsetD2D32_v2_ptds {
+    3020 fn cuMemsetD2D32_v2(
+        address: u64, pitch: usize, value: u32, width: usize, height: usize,
+    ) also cuMemsetD2D32_v2_ptds {
         run_rows(address, pitch, &value.to_le_bytes(), width, height, 0)
     }
     3020 fn cuMemsetD2D8Async(

@@ -1,6 +1,6 @@
 //! cuInit, versions, results, and looking functions up.
 
-use super::{Out, store, text};
+use super::{Out, given, store, text};
 use crate::error::CUresult;
 use crate::proc_address::{self, Found};
 use crate::process::{self, driver_version};
@@ -24,18 +24,20 @@ exports! {
     }
     2020 fn cuDriverGetVersion(version: Out<'_, c_int>) { store(version, driver_version()) }
     6000 fn cuGetErrorName(error: CUresult, name: Out<'_, *const c_char>) {
-        let name = name.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let name = given(name)?;
         let described = error.describe();
         name.write(described.map_or(std::ptr::null(), |texts| texts.0.as_ptr()));
         described.map(|_| ()).ok_or(CUresult::ERROR_INVALID_VALUE)
     }
     6000 fn cuGetErrorString(error: CUresult, sentence: Out<'_, *const c_char>) {
-        let sentence = sentence.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let sentence = given(sentence)?;
         let described = error.describe();
         sentence.write(described.map_or(std::ptr::null(), |texts| texts.1.as_ptr()));
         described.map(|_| ()).ok_or(CUresult::ERROR_INVALID_VALUE)
     }
-    11030 fn cuGetProcAddress(symbol: *const c_char, function: Out<'_, *const c_void>, version: c_int, flags: c_ulonglong) {
+    11030 fn cuGetProcAddress(
+        symbol: *const c_char, function: Out<'_, *const c_void>, version: c_int, flags: c_ulonglong,
+    ) {
         // SAFETY: the program gives a terminated string or null.
         let found = proc_address::find(unsafe { text(symbol)? }, version, flags)?;
         store(function, found.address())?;

@@ -2,7 +2,7 @@
 //! it is loaded, and a kernel handle is the function handle; the documentation lets a kernel be launched as a function.
 
 use super::module::{load, load_file};
-use super::{Out, store, store_if, text};
+use super::{Out, given, store, store_if, text};
 use crate::error::CUresult;
 use crate::module;
 use crate::process::process;
@@ -14,7 +14,7 @@ exports! {
         library: Out<'_, Handle>, image: *const c_char, _options: *const c_void, _values: *const c_void, _count: c_uint,
         _library_options: *const c_void, _library_values: *const c_void, _library_count: c_uint,
     ) {
-        let library = library.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let library = given(library)?;
         // SAFETY: the program gives an image.
         library.write(unsafe { load(image)? });
         Ok(())
@@ -23,7 +23,7 @@ exports! {
         library: Out<'_, Handle>, path: *const c_char, _options: *const c_void, _values: *const c_void, _count: c_uint,
         _library_options: *const c_void, _library_values: *const c_void, _library_count: c_uint,
     ) {
-        let library = library.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let library = given(library)?;
         // SAFETY: the program gives a terminated string or null.
         library.write(unsafe { load_file(path)? });
         Ok(())
@@ -59,7 +59,9 @@ exports! {
         store_if(bytes, size as usize);
         Ok(())
     }
-    12000 fn cuLibraryGetManaged(_address: Out<'_, u64>, _bytes: Out<'_, usize>, library: Handle, _name: *const c_char) {
+    12000 fn cuLibraryGetManaged(
+        _address: Out<'_, u64>, _bytes: Out<'_, usize>, library: Handle, _name: *const c_char,
+    ) {
         module::find(library)?;
         Err(CUresult::ERROR_NOT_FOUND)
     }

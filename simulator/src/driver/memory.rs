@@ -1,6 +1,6 @@
 //! Allocating and freeing: device, managed and pinned memory.
 
-use super::{Out, store, store_if};
+use super::{Out, given, store, store_if};
 use crate::context;
 use crate::error::{CUresult, Status};
 use crate::memory::{Kind, MEMORY, host};
@@ -53,13 +53,15 @@ exports! {
         Ok(())
     }
     3020 fn cuMemAlloc_v2(address: Out<'_, u64>, bytes: usize) {
-        let address = address.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let address = given(address)?;
         let context = context::current()?;
         address.write(MEMORY.lock().allocate(process()?, &context, bytes as u64, Kind::Device)?);
         Ok(())
     }
-    3020 fn cuMemAllocPitch_v2(address: Out<'_, u64>, pitch: Out<'_, usize>, width: usize, height: usize, element: c_uint) {
-        let (address, pitch) = (address.ok_or(CUresult::ERROR_INVALID_VALUE)?, pitch.ok_or(CUresult::ERROR_INVALID_VALUE)?);
+    3020 fn cuMemAllocPitch_v2(
+        address: Out<'_, u64>, pitch: Out<'_, usize>, width: usize, height: usize, element: c_uint,
+    ) {
+        let (address, pitch) = (given(address)?, given(pitch)?);
         if !matches!(element, 4 | 8 | 16) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
@@ -71,7 +73,7 @@ exports! {
         Ok(())
     }
     6000 fn cuMemAllocManaged(address: Out<'_, u64>, bytes: usize, flags: c_uint) {
-        let address = address.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let address = given(address)?;
         if !matches!(flags, 1 | 2) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
@@ -81,7 +83,7 @@ exports! {
     }
     3020 fn cuMemFree_v2(address: u64) { stream::finish_all(); free(address) }
     11020 fn cuMemAllocAsync(address: Out<'_, u64>, bytes: usize, stream: Handle) also cuMemAllocAsync_ptsz {
-        let address = address.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let address = given(address)?;
         let (process, context) = (process()?, context_of(stream)?);
         let mut memory = MEMORY.lock();
         let pool = memory.pools.current_of(context.device.ordinal, context.device.physical);
@@ -91,7 +93,7 @@ exports! {
     11020 fn cuMemAllocFromPoolAsync(
         address: Out<'_, u64>, bytes: usize, pool: Handle, stream: Handle,
     ) also cuMemAllocFromPoolAsync_ptsz {
-        let address = address.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let address = given(address)?;
         let (process, context) = (process()?, context_of(stream)?);
         let mut memory = MEMORY.lock();
         if memory.pools.ordinal(pool)? != context.device.ordinal {
@@ -105,13 +107,13 @@ exports! {
         free(address)
     }
     3020 fn cuMemAllocHost_v2(pointer: Out<'_, u64>, bytes: usize) {
-        let pointer = pointer.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let pointer = given(pointer)?;
         let context = context::current()?;
         pointer.write(host::allocate(&context, bytes as u64, 0)?);
         Ok(())
     }
     2020 fn cuMemHostAlloc(pointer: Out<'_, u64>, bytes: usize, flags: c_uint) {
-        let pointer = pointer.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let pointer = given(pointer)?;
         if flags & !7 != 0 {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
@@ -149,7 +151,9 @@ exports! {
     }
     8000 fn cuMemAdvise(address: u64, bytes: usize, _advice: c_int, _device: c_int) { managed(address, bytes) }
     12020 fn cuMemAdvise_v2(address: u64, bytes: usize, _advice: c_int, _location: u64) { managed(address, bytes) }
-    8000 fn cuMemPrefetchAsync(address: u64, bytes: usize, _device: c_int, stream: Handle) also cuMemPrefetchAsync_ptsz {
+    8000 fn cuMemPrefetchAsync(
+        address: u64, bytes: usize, _device: c_int, stream: Handle,
+    ) also cuMemPrefetchAsync_ptsz {
         stream::ordered(stream)?;
         managed(address, bytes)
     }

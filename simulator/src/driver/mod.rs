@@ -42,9 +42,14 @@ fn guard(name: &'static str, body: impl FnOnce() -> Status) -> CUresult {
     result
 }
 
+/// An argument that must not be null, else CUDA_ERROR_INVALID_VALUE.
+fn given<T>(argument: Option<T>) -> Result<T, CUresult> {
+    argument.ok_or(CUresult::ERROR_INVALID_VALUE)
+}
+
 /// Writes to an output pointer; CUDA_ERROR_INVALID_VALUE when it is null.
 fn store<T>(out: Out<'_, T>, value: T) -> Status {
-    out.ok_or(CUresult::ERROR_INVALID_VALUE)?.write(value);
+    given(out)?.write(value);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Modules.
 
-use super::{Out, store, store_if, text};
+use super::{Out, given, store, store_if, text};
 use crate::context;
 use crate::error::{CUresult, Status};
 use crate::module;
@@ -45,7 +45,7 @@ pub(super) unsafe fn load_file(path: *const c_char) -> Result<Handle, CUresult> 
 }
 
 fn store_module(module: Out<'_, Handle>, load: impl FnOnce() -> Result<Handle, CUresult>) -> Status {
-    let module = module.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+    let module = given(module)?;
     module.write(load()?);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Pools of stream-ordered memory.
 
-use super::{Out, store};
+use super::{Out, given, store};
 use crate::error::{CUresult, Status};
 use crate::memory::MEMORY;
 use crate::memory::pool::Value;
@@ -50,7 +50,7 @@ fn current_pool(pool: Out<'_, Handle>, device: c_int) -> Status {
 }
 
 fn of(location: Option<&Location>) -> Result<c_int, CUresult> {
-    location.ok_or(CUresult::ERROR_INVALID_VALUE)?.ordinal()
+    given(location)?.ordinal()
 }
 
 exports! {
@@ -71,7 +71,7 @@ exports! {
         MEMORY.lock().pools.set_current(device.ordinal, pool)
     }
     11020 fn cuMemPoolCreate(pool: Out<'_, Handle>, properties: Option<&Properties>) {
-        let (pool, properties) = (pool.ok_or(CUresult::ERROR_INVALID_VALUE)?, properties.ok_or(CUresult::ERROR_INVALID_VALUE)?);
+        let (pool, properties) = (given(pool)?, given(properties)?);
         let device = process()?.device(properties.location.ordinal()?)?;
         if properties.allocation_type != 1 {
             return Err(CUresult::ERROR_INVALID_VALUE);

@@ -1,7 +1,7 @@
 //! Streams.
 
 use super::memory::context_of;
-use super::{Out, store, store_if};
+use super::{Out, given, store, store_if};
 use crate::context;
 use crate::error::{CUresult, Status};
 use crate::memory::MEMORY;
@@ -26,7 +26,7 @@ impl UserData {
 }
 
 fn create(handle: Out<'_, Handle>, flags: c_uint, priority: c_int) -> Status {
-    let handle = handle.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+    let handle = given(handle)?;
     let context = context::current()?;
     handle.write(stream::create(context.handle, flags, priority)?);
     Ok(())
@@ -63,12 +63,16 @@ exports! {
     5050 fn cuStreamGetFlags(handle: Handle, flags: Out<'_, c_uint>) also cuStreamGetFlags_ptsz {
         store(flags, found(handle)?.flags)
     }
-    12000 fn cuStreamGetId(handle: Handle, id: Out<'_, c_ulonglong>) also cuStreamGetId_ptsz { store(id, found(handle)?.id) }
+    12000 fn cuStreamGetId(handle: Handle, id: Out<'_, c_ulonglong>) also cuStreamGetId_ptsz {
+        store(id, found(handle)?.id)
+    }
     9020 fn cuStreamGetCtx(handle: Handle, context: Out<'_, Handle>) also cuStreamGetCtx_ptsz {
         process()?;
         store(context, context_of(handle)?.handle)
     }
-    12050 fn cuStreamGetCtx_v2(handle: Handle, context: Out<'_, Handle>, green: Out<'_, Handle>) also cuStreamGetCtx_v2_ptsz {
+    12050 fn cuStreamGetCtx_v2(
+        handle: Handle, context: Out<'_, Handle>, green: Out<'_, Handle>,
+    ) also cuStreamGetCtx_v2_ptsz {
         process()?;
         store(context, context_of(handle)?.handle)?;
         store_if(green, 0);
@@ -86,13 +90,17 @@ exports! {
         // SAFETY: the program's function, called as documented: once, with its data.
         found(handle)?.run_on_host(move || unsafe { callback(handle, CUresult::SUCCESS, data.pointer()) })
     }
-    10000 fn cuLaunchHostFunc(handle: Handle, function: Option<HostFunction>, data: *mut c_void) also cuLaunchHostFunc_ptsz {
-        let function = function.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+    10000 fn cuLaunchHostFunc(
+        handle: Handle, function: Option<HostFunction>, data: *mut c_void,
+    ) also cuLaunchHostFunc_ptsz {
+        let function = given(function)?;
         let data = UserData(data);
         // SAFETY: the program's function, called as documented: once, with its data.
         found(handle)?.run_on_host(move || unsafe { function(data.pointer()) })
     }
-    6000 fn cuStreamAttachMemAsync(handle: Handle, address: u64, _bytes: usize, flags: c_uint) also cuStreamAttachMemAsync_ptsz {
+    6000 fn cuStreamAttachMemAsync(
+        handle: Handle, address: u64, _bytes: usize, flags: c_uint,
+    ) also cuStreamAttachMemAsync_ptsz {
         found(handle)?;
         let region = MEMORY.lock().region(address).filter(|region| region.on_host());
         if region.is_some() && matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(CUresult::ERROR_INVALID_VALUE) }
@@ -110,7 +118,9 @@ exports! {
         found(handle)?;
         store(status, 0)
     }
-    10010 fn cuStreamGetCaptureInfo(handle: Handle, status: Out<'_, c_int>, id: Out<'_, u64>) also cuStreamGetCaptureInfo_ptsz {
+    10010 fn cuStreamGetCaptureInfo(
+        handle: Handle, status: Out<'_, c_int>, id: Out<'_, u64>,
+    ) also cuStreamGetCaptureInfo_ptsz {
         found(handle)?;
         store_if(id, 0);
         store(status, 0)
@@ -123,7 +133,8 @@ exports! {
         store(status, 0)
     }
     12030 fn cuStreamGetCaptureInfo_v3(
-        handle: Handle, status: Out<'_, c_int>, id: Out<'_, u64>, _graph: usize, _nodes: usize, _edges: usize, _count: usize,
+        handle: Handle, status: Out<'_, c_int>, id: Out<'_, u64>, _graph: usize, _nodes: usize, _edges: usize,
+        _count: usize,
     ) also cuStreamGetCaptureInfo_v3_ptsz {
         found(handle)?;
         store_if(id, 0);

@@ -1,7 +1,7 @@
 //! Virtual memory management.
 
 use super::pool::Location;
-use super::{Out, store};
+use super::{Out, given, store};
 use crate::error::{CUresult, Status};
 use crate::memory::MEMORY;
 use crate::memory::virtual_memory::GRANULARITY;
@@ -33,7 +33,7 @@ struct Access {
 }
 
 fn checked(properties: Option<&Properties>) -> Result<&Properties, CUresult> {
-    let properties = properties.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+    let properties = given(properties)?;
     process()?.device(properties.location.ordinal()?)?;
     match properties {
         Properties { allocation_type: PINNED, handle_types: 0 | DESCRIPTOR, .. } => Ok(properties),
@@ -51,16 +51,20 @@ fn release(charges: impl IntoIterator<Item = (u32, u64)>) -> Status {
 }
 
 exports! {
-    10020 fn cuMemGetAllocationGranularity(granularity: Out<'_, usize>, properties: Option<&Properties>, option: c_uint) {
+    10020 fn cuMemGetAllocationGranularity(
+        granularity: Out<'_, usize>, properties: Option<&Properties>, option: c_uint,
+    ) {
         checked(properties)?;
         if option > 1 {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         store(granularity, GRANULARITY as usize)
     }
-    10020 fn cuMemAddressReserve(address: Out<'_, u64>, bytes: usize, alignment: usize, _hint: u64, flags: c_ulonglong) {
+    10020 fn cuMemAddressReserve(
+        address: Out<'_, u64>, bytes: usize, alignment: usize, _hint: u64, flags: c_ulonglong,
+    ) {
         process()?;
-        let address = address.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let address = given(address)?;
         if flags != 0 {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
@@ -72,7 +76,7 @@ exports! {
         MEMORY.lock().virtual_memory.free(address, bytes as u64)
     }
     10020 fn cuMemCreate(handle: Out<'_, u64>, bytes: usize, properties: Option<&Properties>, flags: c_ulonglong) {
-        let (process, handle) = (process()?, handle.ok_or(CUresult::ERROR_INVALID_VALUE)?);
+        let (process, handle) = (process()?, given(handle)?);
         let device = process.device(checked(properties)?.location.ordinal()?)?;
         let bytes = bytes as u64;
         if flags != 0 || bytes == 0 || !bytes.is_multiple_of(GRANULARITY) {
@@ -125,7 +129,7 @@ exports! {
         MEMORY.lock().virtual_memory.set_access(address, bytes as u64, accessible)
     }
     10020 fn cuMemGetAccess(flags: Out<'_, c_ulonglong>, location: Option<&Location>, address: u64) {
-        process()?.device(location.ok_or(CUresult::ERROR_INVALID_VALUE)?.ordinal()?)?;
+        process()?.device(given(location)?.ordinal()?)?;
         MEMORY.lock().virtual_memory.region(address).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         store(flags, 3) // readable and writable
     }

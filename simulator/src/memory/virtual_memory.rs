@@ -54,7 +54,7 @@ impl VirtualMemory {
     /// Reserves addresses.
     pub fn reserve(&mut self, bytes: u64, alignment: u64) -> Result<u64, CUresult> {
         let alignment = alignment.max(GRANULARITY);
-        if bytes == 0 || bytes % GRANULARITY != 0 || bytes >= 1 << 47 || !alignment.is_power_of_two() {
+        if bytes == 0 || !bytes.is_multiple_of(GRANULARITY) || bytes >= 1 << 47 || !alignment.is_power_of_two() {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         let address = reserve_with(bytes, alignment, libc::PROT_NONE).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
@@ -107,7 +107,7 @@ impl VirtualMemory {
         // SAFETY: see above.
         let file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(number) });
         let bytes = file.metadata().map_err(|_| CUresult::ERROR_OPERATING_SYSTEM)?.len();
-        if bytes == 0 || bytes % GRANULARITY != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(GRANULARITY) {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         let file = OwnedFd::from(file);
@@ -143,7 +143,7 @@ impl VirtualMemory {
     /// Maps all of a handle at reserved addresses; not accessible until [`VirtualMemory::set_access`].
     pub fn map(&mut self, address: u64, bytes: u64, offset: u64, handle: u64) -> Status {
         let physical = self.physical(handle)?;
-        let aligned = [address, bytes, offset].iter().all(|value| value % GRANULARITY == 0);
+        let aligned = [address, bytes, offset].iter().all(|value| value.is_multiple_of(GRANULARITY));
         let inside = self.reservations.range(..=address).next_back();
         let inside = inside.is_some_and(|(&start, &length)| address + bytes <= start + length);
         if !aligned || !inside || bytes == 0 || offset != 0 || bytes != physical.bytes || self.occupied(address, bytes)

@@ -59,7 +59,8 @@ exports! {
         state()?;
         let name = std::fs::read_link(format!("/proc/{pid}/exe")).map_err(|_| Return::NOT_FOUND)?;
         let name = name.to_string_lossy();
-        let end = (0..=name.len().min(capacity.saturating_sub(1) as usize)).rev().find(|&end| name.is_char_boundary(end));
+        let most = name.len().min(capacity.saturating_sub(1) as usize);
+        let end = (0..=most).rev().find(|&end| name.is_char_boundary(end));
         // SAFETY: the program gives a buffer of `capacity` bytes.
         unsafe { store_text(buffer, capacity, &name[..end.unwrap_or(0)]) }
     }

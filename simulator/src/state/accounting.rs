@@ -233,9 +233,9 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         let shared = Shared {
             devices: Some("1048576*2".to_owned()),
-            context_bytes: context,
-            foreign_bytes: foreign,
-            reserved_bytes: reserved,
+            context_bytes: Some(context),
+            foreign_bytes: Some(foreign),
+            reserved_bytes: Some(reserved),
         };
         (State::open(&path, &shared).unwrap(), Scratch(path))
     }
@@ -302,9 +302,9 @@ mod tests {
     #[test]
     fn another_set_of_settings_is_refused() {
         let (_state, file) = state("settings", 0, 0, 0);
-        let mut shared = Shared { devices: None, context_bytes: 0, foreign_bytes: 0, reserved_bytes: 0 };
+        let mut shared = Shared::default();
         assert_eq!(State::open(&file.0, &shared).unwrap().device_count(), 2);
-        shared.context_bytes = 1;
+        shared.context_bytes = Some(1);
         assert!(matches!(State::open(&file.0, &shared), Err(StateError::Settings { .. })));
         shared.devices = Some("nonsense".to_owned());
         assert!(matches!(State::open(&file.0, &shared), Err(StateError::Settings { .. })));

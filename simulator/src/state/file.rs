@@ -105,9 +105,9 @@ unsafe fn initialise(layout: *mut Layout, shared: &Shared) -> Result<(), StateEr
         (*layout).version = VERSION;
         (*layout).device_count = count;
         (*layout).capacity = device.capacity;
-        (*layout).context_bytes = shared.context_bytes;
-        (*layout).foreign_bytes = shared.foreign_bytes;
-        (*layout).reserved_bytes = shared.reserved_bytes;
+        (*layout).context_bytes = shared.context_bytes.unwrap_or(0);
+        (*layout).foreign_bytes = shared.foreign_bytes.unwrap_or(0);
+        (*layout).reserved_bytes = shared.reserved_bytes.unwrap_or(0);
         (*layout).devices_bytes = text.len() as u32;
         (&mut (*layout).devices)[..text.len()].copy_from_slice(text.as_bytes());
         let mut attributes = std::mem::zeroed();
@@ -126,11 +126,16 @@ fn compare(layout: &Layout, shared: &Shared, path: &Path) -> Result<Device, Stat
     let bytes = layout.devices.get(..layout.devices_bytes as usize).unwrap_or_default();
     let theirs = Shared {
         devices: Some(String::from_utf8_lossy(bytes).into_owned()),
-        context_bytes: layout.context_bytes,
-        foreign_bytes: layout.foreign_bytes,
-        reserved_bytes: layout.reserved_bytes,
+        context_bytes: Some(layout.context_bytes),
+        foreign_bytes: Some(layout.foreign_bytes),
+        reserved_bytes: Some(layout.reserved_bytes),
     };
-    let ours = Shared { devices: shared.devices.clone().or_else(|| theirs.devices.clone()), ..shared.clone() };
+    let ours = Shared {
+        devices: shared.devices.clone().or_else(|| theirs.devices.clone()),
+        context_bytes: shared.context_bytes.or(theirs.context_bytes),
+        foreign_bytes: shared.foreign_bytes.or(theirs.foreign_bytes),
+        reserved_bytes: shared.reserved_bytes.or(theirs.reserved_bytes),
+    };
     if theirs != ours {
         let (theirs, ours) = (format!("{theirs:?}"), format!("{ours:?}"));
         return Err(StateError::Settings { path: path.to_owned(), theirs, ours });

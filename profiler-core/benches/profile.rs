@@ -272,7 +272,7 @@ impl Training {
             {
                 let kept = self.block(1, tokens * width * 4, Category::Activations, &format!("h.{layer}.{part}"));
                 self.kept.push(kept);
-                for _ in 0..3 {
+                for _ in 0..1 + self.random() % 5 {
                     let bytes = tokens * width * 2 + self.random() % 8 * 1000;
                     let temporary = self.block(1, bytes, Category::Unknown, "");
                     self.release(1, temporary);

@@ -1,24 +1,23 @@
 //! How each entry and each event changes the model.
 //!
-//! Owns: the rules of birth, death, revival, containers and tags. Refuses: nothing that was recorded; what makes no sense is
-//! counted in `Doubts`.
+//! Owns: which event means what, devices, tags and marks. Refuses: nothing that was recorded; what makes no sense is counted in
+//! `Doubts`. Births and deaths are `lifetime`.
 
 use memscope_wire::{Category, Event, MemoryKind, Origin, Record};
 
 use crate::journal::entry::{Entry, ProcessIndex};
 
 use super::device::{Device, canonical, uuid_text};
-use super::memory::Freed;
 use super::model::{Changes, Failure, Marker, MarkerKind, Model, Retag};
 use super::process::{Change, MAX_NUMBER, Process};
-use super::row::{Allocation, AllocationId, Container, flag};
+use super::row::{Allocation, AllocationId, flag};
 
 /// Where and when an event happened.
 #[derive(Clone, Copy)]
-struct At {
-    process: usize,
-    thread: u32,
-    slot: u64,
+pub(super) struct At {
+    pub process: usize,
+    pub thread: u32,
+    pub slot: u64,
 }
 
 impl Model {
@@ -71,13 +70,14 @@ impl Model {
     }
 
     fn records(&mut self, process: usize, first_slot: u64, records: &[Record], changes: &mut Changes) {
-        for (record, slot) in records.iter().zip(first_slot..) {
+        for (offset, record) in records.iter().enumerate() {
+            let slot = first_slot.saturating_add(offset as u64);
             let state = &mut self.processes[process];
             if slot < state.next_slot {
                 continue;
             }
-            state.missing_slots += slot - state.next_slot;
-            state.next_slot = slot + 1;
+            state.missing_slots = state.missing_slots.saturating_add(slot - state.next_slot);
+            state.next_slot = slot.saturating_add(1);
             if record.kind() == 0 {
                 state.empty_slots += 1;
                 continue;
@@ -161,7 +161,7 @@ impl Model {
     }
 
     /// The device with this ordinal in this process; one that was not announced is kept apart until it is.
-    fn device(&mut self, process: usize, ordinal: u32) -> u16 {
+    pub(super) fn device(&mut self, process: usize, ordinal: u32) -> u16 {
         if let Some(device) = self.processes[process].devices.get(&ordinal) {
             return *device;
         }
@@ -203,176 +203,6 @@ impl Model {
         device.uuid = Some(uuid.clone());
         self.device_by_uuid.insert(uuid, position);
         self.processes[process].devices.insert(ordinal, position);
-    }
-
-    /// A new allocation or block with the circumstances of this moment.
-    fn birth(&mut self, at: At, allocation: Allocation) -> Option<AllocationId> {
-        if self.allocations.len() > MAX_NUMBER {
-            self.doubts.over_limit += 1;
-            return None;
-        }
-        let id = AllocationId(self.allocations.len() as u32);
-        let process = &mut self.processes[at.process];
-        let allocation = Allocation {
-            birth_ticks: process.ticks.unwrap_or_default(),
-            step: process.step,
-            phase: process.phase,
-            scope: process.threads.get(&at.thread).map_or(0, |thread| thread.scope),
-            thread: at.thread,
-            process: at.process as u32,
-            requested: allocation.requested.min(allocation.bytes),
-            ..allocation
-        };
-        process.push(Change::Birth(id));
-        let ranges = if allocation.is(flag::BLOCK) { &mut process.memory.blocks } else { &mut process.memory.owned };
-        ranges.enter(allocation.address, allocation.bytes, id);
-        self.allocations.push(allocation);
-        self.rows_mut(allocation.memory, allocation.device).enter(&allocation);
-        self.note_peak(allocation.device);
-        Some(id)
-    }
-
-    /// Ends an allocation that has left the process's ranges; says where the change stands.
-    fn death(&mut self, process: usize, id: AllocationId, flags: u8, changes: &mut Changes) -> usize {
-        let state = &mut self.processes[process];
-        let position = state.push(Change::Death(id));
-        let allocation = &mut self.allocations[id.0 as usize];
-        allocation.death_ticks = state.ticks.unwrap_or_default();
-        allocation.flags |= flag::DEAD | flags;
-        let allocation = *allocation;
-        self.rows_mut(allocation.memory, allocation.device).leave(&allocation);
-        changes.ended.push(id);
-        position
-    }
-
-    fn alloc(&mut self, at: At, event: Event, changes: &mut Changes) {
-        let Event::Alloc { address, bytes, requested, stream, device, row, memory } = event else { return };
-        for taken in self.processes[at.process].memory.owned.overlapping(address, bytes) {
-            self.end_owned(at, taken, flag::MISSED_FREE, changes);
-        }
-        // Whoever is given the address owns it: a refusal of an earlier free comes too late.
-        self.processes[at.process].memory.freed.remove(&address);
-        let device = match memory {
-            MemoryKind::Host => Allocation::NO_DEVICE,
-            _ => self.device(at.process, device),
-        };
-        let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
-        let stream = self.streams.position(stream);
-        self.birth(
-            at,
-            Allocation { address, bytes, requested, stream, device, function, memory, ..Allocation::vacant() },
-        );
-    }
-
-    /// Ends the allocation that begins at `address`, its blocks first.
-    fn end_owned(&mut self, at: At, address: u64, flags: u8, changes: &mut Changes) -> Option<Freed> {
-        let id = self.processes[at.process].memory.owned.leave(address)?;
-        let mut blocks = Vec::new();
-        let bytes = self.allocations[id.0 as usize].bytes;
-        if self.allocations[id.0 as usize].is(flag::CONTAINER) {
-            for block in self.processes[at.process].memory.blocks.overlapping(address, bytes) {
-                if let Some(block) = self.processes[at.process].memory.blocks.leave(block) {
-                    blocks.push((block, self.death(at.process, block, flags | flag::WITH_CONTAINER, changes)));
-                }
-            }
-        }
-        let position = self.death(at.process, id, flags, changes);
-        Some(Freed { slot: at.slot, death: (id, position), blocks })
-    }
-
-    fn free(&mut self, at: At, address: u64, changes: &mut Changes) {
-        match self.end_owned(at, address, 0, changes) {
-            Some(freed) => {
-                self.processes[at.process].memory.freed.insert(address, freed);
-            }
-            None => {
-                self.doubts.free_of_unknown += 1;
-                self.processes[at.process].memory.unknown.insert(address, at.slot);
-            }
-        }
-    }
-
-    fn free_refused(&mut self, at: At, address: u64, slot: u64, changes: &mut Changes) {
-        self.doubts.refused_frees += 1;
-        let memory = &mut self.processes[at.process].memory;
-        if memory.unknown.get(&address) == Some(&slot) {
-            memory.unknown.remove(&address);
-            self.doubts.free_of_unknown -= 1;
-            return;
-        }
-        if memory.freed.get(&address).is_none_or(|freed| freed.slot != slot) {
-            self.doubts.refused_too_late += 1;
-            return;
-        }
-        let Some(freed) = memory.freed.remove(&address) else { return };
-        let (id, position) = freed.death;
-        if !memory.owned.overlapping(address, self.allocations[id.0 as usize].bytes).is_empty() {
-            self.doubts.refused_too_late += 1;
-            return;
-        }
-        self.revive(at.process, id, position, changes);
-        for (block, position) in freed.blocks {
-            let row = self.allocations[block.0 as usize];
-            if self.processes[at.process].memory.blocks.overlapping(row.address, row.bytes).is_empty() {
-                self.revive(at.process, block, position, changes);
-            }
-        }
-    }
-
-    fn revive(&mut self, process: usize, id: AllocationId, position: usize, changes: &mut Changes) {
-        let allocation = &mut self.allocations[id.0 as usize];
-        allocation.flags &= !(flag::DEAD | flag::WITH_CONTAINER);
-        let allocation = *allocation;
-        let state = &mut self.processes[process];
-        state.void(position);
-        let ranges = if allocation.is(flag::BLOCK) { &mut state.memory.blocks } else { &mut state.memory.owned };
-        ranges.enter(allocation.address, allocation.bytes, id);
-        self.rows_mut(allocation.memory, allocation.device).enter(&allocation);
-        self.note_peak(allocation.device);
-        changes.revived.push(id);
-    }
-
-    fn block_alloc(
-        &mut self,
-        at: At,
-        address: u64,
-        (bytes, requested): (u64, u64),
-        stream: u64,
-        changes: &mut Changes,
-    ) {
-        for taken in self.processes[at.process].memory.blocks.overlapping(address, bytes) {
-            if let Some(id) = self.processes[at.process].memory.blocks.leave(taken) {
-                self.death(at.process, id, flag::MISSED_FREE, changes);
-            }
-        }
-        let stream = self.streams.position(stream);
-        let block = Allocation { address, bytes, requested, stream, flags: flag::BLOCK, ..Allocation::vacant() };
-        let block = match self.processes[at.process].memory.owned.holding_all(address, bytes) {
-            Some(container) => {
-                self.contain(container, changes);
-                let Allocation { device, memory, .. } = self.allocations[container.0 as usize];
-                Allocation { device, memory, container: Container::new(container), ..block }
-            }
-            None => {
-                self.doubts.outside_blocks += 1;
-                Allocation { device: Allocation::NO_DEVICE, flags: flag::BLOCK | flag::OUTSIDE, ..block }
-            }
-        };
-        self.birth(at, block);
-    }
-
-    /// From now on, and since its birth, this allocation is a container.
-    fn contain(&mut self, id: AllocationId, changes: &mut Changes) {
-        let allocation = self.allocations[id.0 as usize];
-        if allocation.is(flag::CONTAINER) {
-            return;
-        }
-        let container = Allocation { flags: allocation.flags | flag::CONTAINER, ..allocation };
-        self.allocations[id.0 as usize] = container;
-        let rows = self.rows_mut(allocation.memory, allocation.device);
-        rows.leave(&allocation);
-        rows.enter(&container);
-        changes.containers.push(id);
     }
 
     fn tag(&mut self, id: AllocationId, name: u32, category: Category, origin: Origin, changes: &mut Changes) {

@@ -8,6 +8,7 @@
 
 mod apply;
 mod device;
+mod lifetime;
 mod memory;
 mod model;
 mod names;

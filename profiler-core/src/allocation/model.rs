@@ -9,6 +9,7 @@ use memscope_wire::{Category, MemoryKind, Origin};
 
 use crate::journal::entry::{Nanoseconds, ProcessIndex, SessionEnd, SessionInfo, TelemetrySample};
 use crate::ledger::{CATEGORIES, EventRows};
+use crate::report::Report;
 
 use super::device::Device;
 use super::names::{Names, Scopes};
@@ -72,6 +73,14 @@ pub(crate) struct Marker {
 }
 
 impl Marker {
+    /// The phase that begins here, if this marks one.
+    pub fn phase(&self) -> Option<u32> {
+        match self.kind {
+            MarkerKind::Phase(phase) => Some(phase),
+            _ => None,
+        }
+    }
+
     /// What was refused, if this marks a refused allocation.
     pub fn failure(&self) -> Option<&Failure> {
         match &self.kind {
@@ -200,9 +209,21 @@ impl Model {
         Model { names: Names::new(), ..Model::default() }
     }
 
-    /// Says that the journal broke off, and why; reports carry it as a finding.
+    /// Says that the journal broke off, and why; reports carry it as a finding. More than one reason may be given.
     pub fn journal_truncated(&mut self, why: impl Into<String>) {
-        self.truncated = Some(why.into());
+        let why = why.into();
+        self.truncated = Some(match self.truncated.take() {
+            Some(known) => format!("{known}; {why}"),
+            None => why,
+        });
+    }
+
+    /// Says that no more entries come. A session whose end was never recorded is marked as cut short.
+    pub fn finish(&mut self) -> Report {
+        if self.end.is_none() && self.truncated.is_none() {
+            self.journal_truncated("it has no end, so memscope did not end in an orderly way");
+        }
+        crate::report::build(self, &crate::timeline::Settled::of(self))
     }
 
     /// The session's facts.

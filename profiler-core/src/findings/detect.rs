@@ -63,7 +63,7 @@ fn refusals(model: &Model, settled: &Settled) -> Vec<Finding> {
         let function = model.names.text(function);
         finding(
             Severity::Warning,
-            format!("{function} was refused {times} times with result {result}, not for want of memory"),
+            format!("allocations that the driver refused, not for want of memory: {times} by {function}, with result {result}"),
             "look up the result code in CUresult; the arguments of the call are probably wrong",
             Detail::AllocationRefused { function, result, times, requested },
         )
@@ -173,7 +173,7 @@ fn recording(model: &Model, report: &Report) -> Vec<Finding> {
     if dropped > 0 {
         findings.push(finding(
             Severity::Warning,
-            format!("{} events were not recorded; figures may be wrong", grouped(dropped)),
+            format!("events that were not recorded: {}; figures may be wrong", grouped(dropped)),
             "give memscope more room in shared memory, or record a shorter part of the program",
             Detail::DroppedEvents { events: dropped },
         ));
@@ -183,7 +183,7 @@ fn recording(model: &Model, report: &Report) -> Vec<Finding> {
     if slots > 0 || missing > 0 {
         findings.push(finding(
             Severity::Note,
-            format!("{} records were begun and never finished, {} were never read", grouped(slots), grouped(missing)),
+            format!("records begun and never finished: {}; never read: {}", grouped(slots), grouped(missing)),
             "expect this after a kill; otherwise report it as a defect of memscope",
             Detail::UncommittedSlots { slots, missing },
         ));
@@ -192,7 +192,7 @@ fn recording(model: &Model, report: &Report) -> Vec<Finding> {
     if faults > 0 {
         findings.push(finding(
             Severity::Warning,
-            format!("the recorder in the program met {} faults", grouped(faults)),
+            format!("faults of the recorder in the program: {}", grouped(faults)),
             "report it as a defect of memscope, with the output of `memscope doctor`",
             Detail::Faults { faults },
         ));
@@ -239,41 +239,41 @@ fn doubts(model: &Model) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut add = |count: u64, severity, text: &str, advice, detail| {
         if count > 0 {
-            findings.push(finding(severity, format!("{} {text}", grouped(count)), advice, detail));
+            findings.push(finding(severity, format!("{text}: {}", grouped(count)), advice, detail));
         }
     };
     add(
         missed,
         Severity::Warning,
-        "allocations were given an address that was still live: their free was not seen",
+        "allocations whose address was given again while they were live, so that their free was not seen",
         "expect this after dropped events; otherwise memory was freed through a function that memscope does not record",
         Detail::MissedFree { allocations: missed, bytes: missed_bytes },
     );
     add(
         frees,
         Severity::Note,
-        "frees were of addresses that memscope did not see allocated",
+        "frees of addresses that memscope did not see allocated",
         before,
         Detail::FreeOfUnknown { frees: doubts.free_of_unknown, block_frees: doubts.block_free_of_unknown },
     );
     add(
         doubts.refused_frees,
         Severity::Note,
-        "frees were refused by the driver",
+        "frees that the driver refused",
         "look for memory that the program frees twice, or in the wrong context",
         Detail::FreeRefused { frees: doubts.refused_frees },
     );
     add(
         doubts.tag_of_unknown,
         Severity::Note,
-        "tags named addresses that were not live",
+        "tags of addresses that were not live",
         "tag memory after its allocation and before its free",
         Detail::TagOfUnknown { tags: doubts.tag_of_unknown },
     );
     add(
         doubts.outside_blocks,
         Severity::Note,
-        "blocks lie in no known allocation and are in no ledger",
+        "blocks in no known allocation, and so in no ledger",
         before,
         Detail::OutsideBlocks { blocks: doubts.outside_blocks },
     );

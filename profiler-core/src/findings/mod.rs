@@ -47,7 +47,7 @@ pub struct Finding {
 pub enum Detail {
     /// `out of memory on DEVICE: FUNCTION asked for SIZE, SIZE of SIZE were free`. One a process and device: its last refusal.
     Oom(Box<Oom>),
-    /// `FUNCTION was refused N times with result R`: not for want of memory.
+    /// `allocations that the driver refused, not for want of memory: N by FUNCTION, with result R`.
     AllocationRefused {
         /// The driver's function.
         function: String,
@@ -58,19 +58,19 @@ pub enum Detail {
         /// Asked for, the last time.
         requested: u64,
     },
-    /// `N events were not recorded`: figures may be wrong.
+    /// `events that were not recorded: N; figures may be wrong`.
     DroppedEvents {
         /// How many.
         events: u64,
     },
-    /// `N records were begun and never finished`: threads that were killed, or a process that was.
+    /// `records begun and never finished: N; never read: N`: threads that were killed, or a process that was.
     UncommittedSlots {
         /// How many.
         slots: u64,
         /// Records that the journal does not hold at all.
         missing: u64,
     },
-    /// `the recorder in the program met N faults`.
+    /// `faults of the recorder in the program: N`.
     Faults {
         /// How many.
         faults: u64,
@@ -89,31 +89,31 @@ pub enum Detail {
         /// Percent.
         share: f64,
     },
-    /// `N frees were of addresses that memscope did not see allocated`.
+    /// `frees of addresses that memscope did not see allocated: N`.
     FreeOfUnknown {
         /// Frees of the driver's allocations.
         frees: u64,
         /// Frees of blocks.
         block_frees: u64,
     },
-    /// `N frees were refused by the driver`: the program freed what it did not own.
+    /// `frees that the driver refused: N`: the program freed what it did not own.
     FreeRefused {
         /// How many.
         frees: u64,
     },
-    /// `N tags named addresses that were not live`.
+    /// `tags of addresses that were not live: N`.
     TagOfUnknown {
         /// How many.
         tags: u64,
     },
-    /// `N allocations were given an address that was still live`: their free was not seen.
+    /// `allocations whose address was given again while they were live, so that their free was not seen: N`.
     MissedFree {
         /// How many.
         allocations: u64,
         /// Their bytes.
         bytes: u64,
     },
-    /// `N blocks lie in no known allocation`: they are in no ledger.
+    /// `blocks in no known allocation, and so in no ledger: N`.
     OutsideBlocks {
         /// How many.
         blocks: u64,

@@ -70,7 +70,8 @@ impl Profile {
                 scope = Some(words.scope(row.held.scope)).filter(|scope| !scope.is_empty());
             }
         }
-        self.detail(step.device, state, scope, &rows, &words)
+        let texts = (words.name(state.phase), scope);
+        self.detail(step.device, state, texts, &rows, &words)
     }
 
     pub(super) fn snapshot_at(&self, time: Nanoseconds) -> Result<Option<Snapshot>> {
@@ -87,14 +88,26 @@ impl Profile {
             states.push((device.id, state));
         }
         let largest = states.into_iter().max_by_key(|(id, state)| (state.rows.live_bytes(), std::cmp::Reverse(*id)));
-        largest.map(|(device, state)| self.detail(device, state, None, &rows, &words)).transpose()
+        let phase = self.phase_at(time)?;
+        largest.map(|(device, state)| self.detail(device, state, (phase, None), &rows, &words)).transpose()
+    }
+
+    /// The phase that began last at or before a time, in whatever process.
+    fn phase_at(&self, time: Nanoseconds) -> Result<String> {
+        let table = self.table("markers")?;
+        self.guard("markers", || {
+            let (times, phases) = (table.numbers("time_ns")?, table.texts("phase")?);
+            let begun =
+                times.into_iter().zip(phases).take_while(|(begin, _)| begin.is_some_and(|begin| begin <= time.0));
+            Ok(begun.filter_map(|(_, phase)| phase).last().unwrap_or_default())
+        })
     }
 
     fn detail(
         &self,
         device: u32,
         state: State,
-        scope: Option<String>,
+        (phase, scope): (String, Option<String>),
         rows: &[Live],
         words: &ProfileWords,
     ) -> Result<Snapshot> {
@@ -105,7 +118,6 @@ impl Profile {
         let devices = self.devices()?;
         let uuid = devices.into_iter().find(|row| row.id == device).map(|row| row.uuid).unwrap_or_default();
         let sample = self.sample_near(device, state.time)?;
-        let phase = words.name(state.phase);
         Ok(Moment { device: uuid, state, phase, scope, sample }.snapshot(&tops, words))
     }
 

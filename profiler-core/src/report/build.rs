@@ -293,7 +293,12 @@ fn at(model: &Model, settled: &Settled, instant: Instant) -> Result<Option<Snaps
         }
         Instant::Time(time) => largest(states_at(model, settled, time)),
     };
-    Ok(found.map(|(device, state)| snapshot(model, settled, device, state)))
+    let mut snapshot = found.map(|(device, state)| snapshot(model, settled, device, state));
+    if let (Some(snapshot), Instant::Time(_)) = (&mut snapshot, instant) {
+        // A time lies between changes: no allocation made it.
+        snapshot.scope = None;
+    }
+    Ok(snapshot)
 }
 
 /// Each device right after the last change at or before a time.
@@ -302,7 +307,10 @@ fn states_at(model: &Model, settled: &Settled, time: Nanoseconds) -> Vec<(usize,
     let Some(order) = order.map(|moment| moment.order) else {
         return named_devices(model).map(|device| (device, State { time, ..State::default() })).collect();
     };
-    let mut states: Vec<State> = settled.devices.iter().map(|figures| figures.state_at(order, time)).collect();
+    let phases = settled.markers.iter().filter(|moment| moment.time <= time);
+    let phase = phases.rev().find_map(|moment| model.markers[moment.marker as usize].phase()).unwrap_or_default();
+    let state = |figures: &DeviceFigures| State { phase, ..figures.state_at(order, time) };
+    let mut states: Vec<State> = settled.devices.iter().map(state).collect();
     for (allocation, lifetime) in model.allocations.iter().zip(&settled.lifetimes) {
         if lifetime.spans(order)
             && let Some(state) = states.get_mut(model.resolve(allocation.device) as usize)

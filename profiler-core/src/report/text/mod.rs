@@ -3,9 +3,9 @@
 //! Owns: wording and layout, at most 100 columns. Refuses: figures that are not in the report, and colour unless asked.
 //! Names come from the program: control characters in them are not passed on to the terminal.
 
-use std::fmt::Write as _;
+mod findings;
 
-use crate::findings::{Detail, Finding, Oom, Severity};
+use crate::findings::{Detail, Severity};
 
 use super::units::{bytes, exact, grouped, share, signed_bytes, time};
 use super::{DeviceReport, Ledger, Report, Snapshot, StepReport};
@@ -298,62 +298,6 @@ impl Page {
                 "The peak of the whole session: {} live, at {}{step}.",
                 exact(peak.bytes),
                 time(peak.time_s)
-            ));
-        }
-    }
-
-    fn findings(&mut self, findings: &[&Finding]) {
-        if findings.is_empty() {
-            return;
-        }
-        self.title("Findings");
-        for finding in findings {
-            let (label, colour) = match finding.severity {
-                Severity::Error => ("error", "1;31"),
-                Severity::Warning => ("warning", "1;33"),
-                Severity::Note => ("note", "1;34"),
-            };
-            let label = self.paint(colour, label);
-            self.line(format!("  {label} [{}]", finding.detail.kind()));
-            self.wrap("    ", &format!("{}.", finding.message));
-            if let Detail::Oom(oom) = &finding.detail {
-                self.oom(oom);
-            }
-            self.wrap("    ", &format!("To do: {}.", finding.advice));
-        }
-    }
-
-    fn oom(&mut self, oom: &Oom) {
-        let mut place = vec![format!("at {}", time(oom.time_s))];
-        place.push(oom.step.map_or("before the first step".to_owned(), |step| format!("step {step}")));
-        place.extend(oom.phase.as_ref().map(|phase| format!("phase {phase}")));
-        place.extend(oom.scope.as_ref().map(|scope| format!("scope {scope}")));
-        if oom.refusals > 1 {
-            place.push(format!("the last of {} refusals", grouped(oom.refusals)));
-        }
-        self.wrap("    ", &format!("It happened {}.", place.join(", ")));
-        let mut line = String::new();
-        let _ = write!(line, "asked for {}", exact(oom.requested));
-        if let Some(free) = oom.free {
-            let _ = write!(line, ", free {}", exact(free));
-        }
-        self.wrap("    ", &format!("Exactly: {line}, cached {}.", exact(oom.cached)));
-        self.line(format!("    Live then, {}:", exact(oom.live)));
-        for (name, value) in oom.by_category.named() {
-            if value > 0 {
-                self.line(format!("      {name:<12} {:>11} {:>5.1} %", bytes(value), share(value, oom.live)));
-            }
-        }
-        if !oom.largest_groups.is_empty() {
-            self.line("    Held most by:");
-        }
-        for group in oom.largest_groups.iter().take(5) {
-            let number = count(group.allocations, "allocation", "allocations");
-            self.line(format!(
-                "      {:>11}  {:<12} {number:<18} {}",
-                bytes(group.bytes),
-                group.category,
-                fit(&group.name, 44)
             ));
         }
     }

@@ -6,12 +6,12 @@
 //! (cuGetExportTable finds nothing), machine code, stream capture and graphs.
 //!
 //! A map, in the order in which a call goes:
-//! - [`driver`], [`nvml`]: the exported functions, by theme; one table also answers cuGetProcAddress
-//!   ([`proc_address`]).
-//! - [`process`], [`settings`], [`state`]: this process, what the environment asks, what all processes share.
-//! - [`device`], [`context`], [`stream`], [`event`], [`module`] (with [`ptx`]), [`launch`]: the objects of the API.
-//! - [`memory`], [`copy`], [`side_table`]: addresses, bytes, and what stands in for bytes in a memory-only run.
-//! - [`registry`], [`lock`], [`error`], [`trace`]: handles, a lock, result codes, the trace.
+//! - `driver`, `nvml`: the exported functions, by theme; one table also answers cuGetProcAddress
+//!   (`proc_address`).
+//! - `process`, `settings`, `state`: this process, what the environment asks, what all processes share.
+//! - `device`, `context`, `stream`, `event`, `module` (with `ptx`), `launch`: the objects of the API.
+//! - `memory`, `copy`, `side_table`: addresses, bytes, and what stands in for bytes in a memory-only run.
+//! - `registry`, `lock`, `error`, `trace`: handles, a lock, result codes, the trace.
 
 mod context;
 mod copy;

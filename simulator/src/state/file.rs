@@ -140,5 +140,9 @@ fn compare(layout: &Layout, shared: &Shared, path: &Path) -> Result<Device, Stat
         let (theirs, ours) = (format!("{theirs:?}"), format!("{ours:?}"));
         return Err(StateError::Settings { path: path.to_owned(), theirs, ours });
     }
-    Ok(parse(theirs.devices.as_deref().unwrap_or_default())?.0)
+    let (device, count) = parse(theirs.devices.as_deref().unwrap_or_default())?;
+    if (layout.device_count, layout.capacity) != (count, device.capacity) {
+        return Err(StateError::Foreign(path.to_owned()));
+    }
+    Ok(device)
 }

@@ -8,6 +8,8 @@
 //! without freeing (SIGKILL) is swept when a process registers, when an allocation does not fit, and before every
 //! question about usage.
 //!
+//! exec drops a process's memory; its row goes when the new program registers or ends.
+//!
 //! All processes of a session must live in one PID namespace: a row is alive as long as /proc says that its pid runs
 //! with its start time.
 

@@ -4,7 +4,11 @@ use crate::session::{Session, inside, on_simulator, test_name};
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, result};
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
+
+/// More than half of the device of the race, in bytes.
+const LARGER_HALF: usize = (8 << 20) + 512;
 
 /// A child that runs one of the programs below, with pipes to it.
 fn start(session: &Session, program: &str) -> Child {
@@ -44,18 +48,27 @@ fn holds_memory() {
     }
 }
 
-/// A program: when let go, allocates 4 KiB at a time until nothing is left, and says how often.
+/// A program: when let go, allocates more than half of device 0 again and again. Whoever succeeds must be alone: it holds
+/// a file meanwhile, which no other may find free. Says how often it succeeded.
 #[test]
 #[ignore = "a program that other tests start"]
-fn takes_all_it_can() {
+fn contends() {
     if inside() {
         let _context = CudaContext::new(0).unwrap();
+        let held = PathBuf::from(std::env::var_os("MEMSCOPE_SIMULATOR_STATE").unwrap()).with_file_name("held");
         println!("\nready");
         wait_for_parent();
-        // SAFETY: nothing is written to the memory.
-        let count = (0..).take_while(|_| unsafe { result::malloc_sync(4096) }.is_ok()).count();
-        println!("took {count}");
-        wait_for_parent();
+        let mut successes = 0;
+        for _ in 0..5000 {
+            // SAFETY: nothing is written to the memory, and it is freed once.
+            let Ok(memory) = (unsafe { result::malloc_sync(LARGER_HALF) }) else { continue };
+            std::fs::File::create_new(&held).expect("no other process holds more than half of the device");
+            std::fs::remove_file(&held).unwrap();
+            // SAFETY: see above.
+            unsafe { result::free_sync(memory).unwrap() };
+            successes += 1;
+        }
+        println!("succeeded {successes}");
     }
 }
 
@@ -93,15 +106,13 @@ fn a_killed_process_gives_its_memory_back() {
 
 #[test]
 fn racing_processes_never_get_more_than_there_is() {
-    const CAPACITY: u64 = 16 << 20;
-    let session = Session::new("16777216").with("MEMSCOPE_SIMULATOR_CONTEXT_BYTES", "4096");
-    let mut children: Vec<Child> = (0..4).map(|_| start(&session, "takes_all_it_can")).collect();
+    let session = Session::new("16777216");
+    let mut children: Vec<Child> = (0..4).map(|_| start(&session, "contends")).collect();
     children.iter_mut().for_each(|child| drop(told(child, "ready")));
     children.iter_mut().for_each(let_go);
-    let taken: u64 = children.iter_mut().map(|child| told(child, "took").parse::<u64>().unwrap()).sum();
-    assert_eq!(taken * 4096 + 4 * 4096, CAPACITY, "all of it, and not a byte more");
+    let successes = children.iter_mut().map(|child| told(child, "succeeded").parse::<u32>().unwrap());
+    assert!(successes.sum::<u32>() > 0);
     for child in &mut children {
-        let_go(child);
         child.wait().unwrap();
     }
 }

@@ -115,12 +115,13 @@ impl Log {
     /// Looks at the process and then at the header, so that what is readable is final once the process is gone.
     /// `replaced`: another program has taken the process over (exec).
     pub fn poll(&mut self, replaced: bool, options: &Options) -> Result<()> {
+        let over = replaced || self.is_of_other_boot();
         let search_all = self.life.searched.is_none_or(|when| when.elapsed() >= SEARCH_INTERVAL);
         if search_all {
             self.life.searched = Some(Instant::now());
         }
         let seen_as = self.life.seen_as;
-        let sight = if replaced { Sight::Nowhere } else { look(&self.birth.identity, seen_as, search_all) };
+        let sight = if over { Sight::Nowhere } else { look(&self.birth.identity, seen_as, search_all) };
         let page = Page::read(&self.file).map_err(Error::io("read the log", &self.path))?;
         let page = page.ok_or_else(|| Error::format(&self.path, "the log has been cut shorter than its header"))?;
         self.state = page.state();
@@ -129,12 +130,16 @@ impl Log {
         let said = self.state.head.min(self.state.allocated).min(MAX_SLOTS);
         self.shorter_than_it_says |= in_file < said;
         self.readable = said.min(in_file);
-        self.note_life(sight, replaced, options.quiet);
+        self.note_life(sight, over, options.quiet);
         self.calibrate(options.mode);
         Ok(())
     }
 
-    fn note_life(&mut self, sight: Sight, replaced: bool, quiet: Duration) {
+    fn is_of_other_boot(&self) -> bool {
+        self.birth.boot_id != clock::boot_id()
+    }
+
+    fn note_life(&mut self, sight: Sight, over: bool, quiet: Duration) {
         let life = &mut self.life;
         if life.quiet.0 != self.state.head {
             life.quiet = (self.state.head, Instant::now());
@@ -146,8 +151,7 @@ impl Log {
         if let Sight::Runs(pid) = sight {
             life.seen_as = Some(pid);
         } else {
-            let other_boot = self.birth.boot_id != clock::boot_id();
-            life.certain = life.seen_as.is_some() || replaced || self.state.closed || other_boot;
+            life.certain = life.seen_as.is_some() || over || self.state.closed;
             life.gone = life.certain || life.quiet.1.elapsed() >= quiet;
         }
     }
@@ -157,7 +161,7 @@ impl Log {
     /// writers.)
     fn calibrate(&mut self, mode: Mode) {
         let unscaled = self.calibration.last_ticks == self.calibration.first_ticks;
-        let reading = if self.birth.boot_id == clock::boot_id() {
+        let reading = if !self.is_of_other_boot() {
             let now = if self.life.gone && !unscaled { None } else { clock::read(self.birth.clock) };
             if let Some(now) = now.filter(|now| mode == Mode::Record && now.ticks > self.birth.first.ticks) {
                 // A failure here loses nothing: the journal gets the reading too.
@@ -289,7 +293,7 @@ impl Log {
 
     pub fn counters(&self) -> Counters {
         let State { dropped, faults, .. } = self.state;
-        Counters { dropped, uncommitted: self.uncommitted, faults, ended: self.life.gone }
+        Counters { dropped, uncommitted: self.uncommitted, faults, ended: self.is_done() }
     }
 
     /// A sentence, when the file is shorter than its header says.

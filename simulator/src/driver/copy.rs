@@ -131,7 +131,6 @@ unsafe fn run_3d(description: Option<&Copy3>, stream: Handle) -> Status {
     unsafe { copy_box(destination, source, width as u64, height as u64, depth as u64) }
 }
 
-// SAFETY of every call below: the program vouches for its host ranges, as for any C function.
 macro_rules! copies {
     ($($version:literal $name:ident $arguments:tt $(also $alias:ident)? = $run:ident($($value:expr),*);)*) => {
         exports! {

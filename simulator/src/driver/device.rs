@@ -1,6 +1,6 @@
 //! Devices: count, names, UUIDs, attributes, peers.
 
-use super::{Out, store, store_if, store_text, text};
+use super::{Out, store, store_text, text};
 use crate::device::{self, attribute};
 use crate::error::{CUresult, Status};
 use crate::process::process;
@@ -98,10 +98,4 @@ exports! {
     }
     11040 fn cuDeviceGraphMemTrim(device: c_int) { process()?.device(device).map(|_| ()) }
     11030 fn cuFlushGPUDirectRDMAWrites(_target: c_int, _scope: c_int) { process().map(|_| ()) }
-    11070 fn cuModuleGetLoadingMode(mode: Out<'_, c_int>) { store(mode, 2) } // lazy
-    10010 fn cuThreadExchangeStreamCaptureMode(mode: Out<'_, c_int>) {
-        process()?;
-        store_if(mode, 0);
-        Ok(())
-    }
 }

@@ -5,7 +5,7 @@ use crate::context;
 use crate::error::{CUresult, Status};
 use crate::module;
 use crate::registry::Handle;
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 const ELF: [u8; 4] = *b"\x7fELF";
 const FAT_BINARY: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
@@ -51,6 +51,7 @@ fn store_module(module: Out<'_, Handle>, load: impl FnOnce() -> Result<Handle, C
 }
 
 exports! {
+    11070 fn cuModuleGetLoadingMode(mode: Out<'_, c_int>) { store(mode, 2) } // lazy
     2000 fn cuModuleLoad(module: Out<'_, Handle>, path: *const c_char) {
         // SAFETY: the program gives a terminated string or null.
         store_module(module, || unsafe { load_file(path) })

@@ -140,6 +140,11 @@ exports! {
         store_if(id, 0);
         store(status, 0)
     }
+    10010 fn cuThreadExchangeStreamCaptureMode(mode: Out<'_, c_int>) {
+        process()?;
+        store_if(mode, 0);
+        Ok(())
+    }
     11000 fn cuStreamCopyAttributes(to: Handle, from: Handle) also cuStreamCopyAttributes_ptsz {
         found(to)?;
         found(from).map(|_| ())

@@ -148,6 +148,14 @@ impl Writer {
     }
 }
 
+impl Drop for Writer {
+    /// Lets go of the lock explicitly: a child of this process that was forked and has not yet become its program shares it,
+    /// and would seem to go on recording.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// Takes the writer's lock. Someone who asks whether the session is being recorded holds it for a moment: tries again.
 fn lock(file: &File, path: &Path) -> Result<()> {
     for _ in 0..LOCK_TRIES {

@@ -4,7 +4,7 @@
 //! so the profile has that many, or one more when the kill came between the record and the count.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -94,12 +94,12 @@ fn kill(pid: u32) {
     unsafe { libc::kill(pid as i32, libc::SIGKILL) };
 }
 
-/// The child of `parent` that runs `program`.
+/// The child of `parent` that runs `program` (memscope's witness of signals is a child too).
 fn child_of(parent: u32, program: &Path) -> u32 {
-    let output = Command::new("ps").args(["-o", "pid=,args=", "--ppid", &parent.to_string()]).output().expect("ps");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find(|line| line.contains(&*program.to_string_lossy()));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_else(|| panic!("no child in: {text}"))
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).expect("the children");
+    let runs = |pid: &u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == program);
+    let mut pids = children.split_whitespace().map(|pid| pid.parse().expect("a pid"));
+    pids.find(runs).unwrap_or_else(|| panic!("no child runs {}: {children}", program.display()))
 }
 
 #[track_caller]

@@ -10,7 +10,7 @@ use crate::journal::entry::{Nanoseconds, SessionInfo};
 use crate::ledger::DeviceRows;
 use crate::report::{ByCategory, Extreme};
 use crate::report::{Instant, InstantError, Report, StepReport, seconds};
-use crate::timeline::SampleRows;
+use crate::timeline::{SampleRows, State};
 
 use super::archive::{Archive, Slice};
 use super::table::Table;
@@ -174,16 +174,20 @@ impl Profile {
         })
     }
 
-    /// The exact device rows of one device that are nearest to a time.
-    pub(super) fn sample_near(&self, device: u32, time: Nanoseconds) -> Result<Option<SampleRows>> {
+    /// The exact device rows of one device that speak best for a moment: see [`State::distance`].
+    pub(super) fn sample_near(&self, device: u32, state: &State) -> Result<Option<SampleRows>> {
         let table = self.table("device_rows")?;
         self.guard("device_rows", || {
             let (devices, times, exact) =
                 (table.numbers("device")?, table.numbers("time_ns")?, table.numbers("exact")?);
+            let reserved = table.numbers("reserved")?;
             let here = |row: &usize| devices[*row] == Some(u64::from(device)) && exact.get(*row) == Some(&Some(1));
             let at = |row: usize| times.get(row).copied().flatten().unwrap_or_default();
-            let nearest = (0..devices.len()).filter(here).min_by_key(|row| (at(*row).abs_diff(time.0), at(*row)));
-            let Some(row) = nearest else { return Ok(None) };
+            let reserved = |row: usize| reserved.get(row).copied().flatten().unwrap_or_default();
+            let best = (0..devices.len())
+                .filter(here)
+                .min_by_key(|row| state.distance(Nanoseconds(at(*row)), reserved(*row)));
+            let Some(row) = best else { return Ok(None) };
             let value =
                 |name: &str| Ok::<_, parquet::errors::ParquetError>(table.numbers(name)?.get(row).copied().flatten());
             let rows = DeviceRows {
@@ -193,7 +197,7 @@ impl Profile {
                 other_processes: value("other_processes")?,
                 firmware_reserved: value("firmware_reserved")?,
                 unowned: value("unowned")?.map(|bytes| bytes as i64),
-                reserved: value("reserved")?.unwrap_or_default(),
+                reserved: reserved(row),
                 unexplained: value("unexplained")?.map(|bytes| bytes as i64),
             };
             Ok(Some(SampleRows { rows, step: value("step")?, settled: true }))

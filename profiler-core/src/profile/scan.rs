@@ -117,7 +117,7 @@ impl Profile {
         }
         let devices = self.devices()?;
         let uuid = devices.into_iter().find(|row| row.id == device).map(|row| row.uuid).unwrap_or_default();
-        let sample = self.sample_near(device, state.time)?;
+        let sample = self.sample_near(device, &state)?;
         Ok(Moment { device: uuid, state, phase, scope, sample }.snapshot(&tops, words))
     }
 

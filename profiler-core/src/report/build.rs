@@ -112,7 +112,7 @@ fn extreme(state: &State, bytes: u64) -> Extreme {
 fn device_report(model: &Model, settled: &Settled, position: usize) -> DeviceReport {
     let device = &model.devices[position];
     let figures = &settled.devices[position];
-    let ledger = |state: &State| Ledger::of(state, figures.sample_near(state.time));
+    let ledger = |state: &State| Ledger::of(state, figures.sample_near(state));
     DeviceReport {
         uuid: device_text(model, position),
         name: answers(model, position).find_map(|answer| answer.name.clone()),
@@ -272,7 +272,7 @@ pub(crate) fn snapshot(model: &Model, settled: &Settled, device: usize, state: S
         state,
         phase: model.name(state.phase),
         scope,
-        sample: settled.devices[device].sample_near(state.time).copied(),
+        sample: settled.devices[device].sample_near(&state).copied(),
     };
     moment.snapshot(&tops, model)
 }

@@ -207,7 +207,8 @@ pub struct Ledger {
     pub rows: Rows,
     /// Managed memory, which may live on the host and exceed the device.
     pub managed: Rows,
-    /// The device as a whole, at the exact sample nearest in time; `null` when there is none.
+    /// The device as a whole, at the exact sample that met the same reserved memory, else at the one nearest in time; `null`
+    /// when there is none.
     pub device: Option<DeviceLedger>,
 }
 

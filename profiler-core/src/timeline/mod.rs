@@ -132,12 +132,18 @@ impl DeviceFigures {
         State { order, time, step: step.map(|step| step.number), ..State::default() }
     }
 
-    /// The exact device rows nearest in time.
-    pub fn sample_near(&self, time: Nanoseconds) -> Option<&SampleRows> {
-        self.samples
-            .iter()
-            .filter(|sample| sample.settled)
-            .min_by_key(|sample| (sample.rows.time.0.abs_diff(time.0), sample.rows.time))
+    /// The exact device rows that speak best for this moment: see [`State::distance`].
+    pub fn sample_near(&self, state: &State) -> Option<&SampleRows> {
+        let settled = self.samples.iter().filter(|sample| sample.settled);
+        settled.min_by_key(|sample| state.distance(sample.rows.time, sample.rows.reserved))
+    }
+}
+
+impl State {
+    /// How badly a telemetry sample speaks for this moment; the smallest is the best. A sample that met the same reserved
+    /// memory explains it, however early it came; among those, and among the others, the nearest in time.
+    pub(crate) fn distance(&self, time: Nanoseconds, reserved: u64) -> (bool, u64, Nanoseconds) {
+        (reserved != self.rows.reserved, time.0.abs_diff(self.time.0), time)
     }
 }
 

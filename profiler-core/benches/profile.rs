@@ -69,6 +69,10 @@ fn main() {
     println!("events to profile:  {:>10.2} million events/s", events as f64 / (seconds + writing) / 1e6);
     let size = std::fs::metadata(&path).expect("the profile is there").len();
     goal("bytes an allocation", size as f64 / allocations, GOALS.0);
+    println!(
+        "model and writing:  {:>10.0} bytes an allocation in memory (no goal)",
+        peak_resident() as f64 / allocations
+    );
     drop(model);
 
     for verb in ["open-peak", "open-step", "open-verify"] {
@@ -109,10 +113,14 @@ fn open(verb: &str, path: &Path) {
         _ => assert_eq!(profile.verify().expect("rows can be read").disagreements, Vec::<String>::new()),
     }
     let seconds = start.elapsed().as_secs_f64();
+    println!("{seconds} {}", peak_resident());
+}
+
+/// Largest resident memory of this process so far, bytes.
+fn peak_resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc is there");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak of resident memory");
-    let kibibytes: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
-    println!("{seconds} {}", kibibytes * 1024);
+    peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
 }
 
 /// Generates the records of a training loop.

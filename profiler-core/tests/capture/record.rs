@@ -157,3 +157,40 @@ fn a_recovery_ends_the_session_of_dead_processes_even_without_their_logs() {
     assert_eq!(folder.state().unwrap(), State::Finished);
     assert!(!source::Options::new(source::Mode::Record).stall.is_zero());
 }
+
+#[test]
+fn what_could_not_be_written_is_still_in_the_logs() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = session(place.path());
+    let log = LogWriter::create(&folder.logs(), Writing::dead(5), 4 * CHUNK_SLOTS);
+    for number in 0..3 * CHUNK_SLOTS {
+        log.push(&record(1, number));
+    }
+    log.close();
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 1; exec {} --exact record::records_onto_a_full_disk --ignored --nocapture",
+        std::env::current_exe().unwrap().display()
+    );
+    let mut command = std::process::Command::new("bash");
+    let output = command.args(["-c", &script]).env("MEMSCOPE_TEST_SESSION", folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(folder.state().unwrap(), State::Broken);
+    // The disk has room again.
+    assert_eq!(recover(&folder).unwrap().records_added, 3 * CHUNK_SLOTS);
+    let mut taken = Taken::default();
+    taken.add(read(&folder));
+    assert!(taken.records.iter().enumerate().all(|(number, read)| *read == record(1, number as u64)));
+    folder.remove().unwrap();
+}
+
+#[test]
+#[ignore = "is run by the test above, with a limit on the size of files"]
+fn records_onto_a_full_disk() {
+    let folder = std::env::var_os("MEMSCOPE_TEST_SESSION").expect("is set by the test above");
+    let folder = SessionFolder::open(Path::new(&folder)).unwrap();
+    let options = Options { interval: Duration::from_millis(1), ..Options::default() };
+    let recorder = Recorder::start(&folder, options, None).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    let error = recorder.finish(Some(0)).unwrap_err();
+    assert!(matches!(error, Error::Io { action: "write the journal", .. }), "{error}");
+}

@@ -184,9 +184,8 @@ impl Profile {
             let here = |row: &usize| devices[*row] == Some(u64::from(device)) && exact.get(*row) == Some(&Some(1));
             let at = |row: usize| times.get(row).copied().flatten().unwrap_or_default();
             let reserved = |row: usize| reserved.get(row).copied().flatten().unwrap_or_default();
-            let best = (0..devices.len())
-                .filter(here)
-                .min_by_key(|row| state.distance(Nanoseconds(at(*row)), reserved(*row)));
+            let best =
+                (0..devices.len()).filter(here).min_by_key(|row| state.distance(Nanoseconds(at(*row)), reserved(*row)));
             let Some(row) = best else { return Ok(None) };
             let value =
                 |name: &str| Ok::<_, parquet::errors::ParquetError>(table.numbers(name)?.get(row).copied().flatten());

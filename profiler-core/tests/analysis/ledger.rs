@@ -442,9 +442,9 @@ fn device_rows_are_exact_only_where_the_driver_is_quiet() {
     let telemetry = device.telemetry.expect("samples");
     assert_eq!((telemetry.samples, telemetry.exact_samples), (5, 3));
     let at_peak = device.ledger_at_peak.expect("a peak").device.expect("an exact sample");
-    assert_eq!((at_peak.sample_time_s, at_peak.reserved, at_peak.unexplained), (0.005, 0, Some(30)));
+    assert_eq!((at_peak.sample_time_s, at_peak.reserved, at_peak.unexplained), (0.03, 100, Some(30)));
     let at_end = device.ledger_at_end.device.expect("an exact sample");
-    assert_eq!((at_end.reserved, at_end.this_process, at_end.unexplained), (100, Some(130), Some(30)));
+    assert_eq!((at_end.reserved, at_end.this_process, at_end.unexplained), (60, Some(90), Some(30)));
     assert_eq!(device.ledger_at_end.rows.reserved, 60);
     assert_eq!(device.peak.device_used.expect("samples").bytes, 135);
 }

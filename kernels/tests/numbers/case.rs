@@ -69,6 +69,28 @@ impl Case {
         Case { kernel, launch, arguments }
     }
 
+    /// Copies of the outputs, in the order of the arguments, and the argument cells that point to them and to the inputs.
+    pub fn on_host(&self) -> (Vec<Vec<f32>>, Vec<u64>) {
+        let mut outputs: Vec<Vec<f32>> = Vec::new();
+        let mut cells: Vec<u64> = Vec::new();
+        for value in &self.arguments {
+            cells.push(match value {
+                Value::Input(values) => values.as_ptr() as u64,
+                Value::Indices(values) => values.as_ptr() as u64,
+                Value::Output { before, .. } => {
+                    outputs.push(before.clone());
+                    outputs.last_mut().expect("pushed above").as_mut_ptr() as u64
+                }
+                Value::Same(index) => cells[*index],
+                Value::Null => 0,
+                Value::U32(value) => (*value).into(),
+                Value::U64(value) => *value,
+                Value::F32(value) => value.to_bits().into(),
+            });
+        }
+        (outputs, cells)
+    }
+
     /// Checks what the outputs hold after the launch, in the order of the arguments.
     pub fn check(&self, by: &str, outputs: &[Vec<f32>]) {
         let mut outputs = outputs.iter();

@@ -1,30 +1,13 @@
 //! The host references on every case.
 
-use crate::case::{Case, Random, Value};
+use crate::case::{Case, Random};
 use crate::cases;
 use memscope_kernels::{Arguments, KERNELS};
 use std::collections::BTreeSet;
 
 /// Runs a case on the host; its outputs in the order of the arguments.
 pub fn run(case: &Case) -> Vec<Vec<f32>> {
-    let mut outputs: Vec<Vec<f32>> = Vec::new();
-    let mut cells: Vec<u64> = Vec::new();
-    for value in &case.arguments {
-        let cell = match value {
-            Value::Input(values) => values.as_ptr() as u64,
-            Value::Indices(values) => values.as_ptr() as u64,
-            Value::Output { before, .. } => {
-                outputs.push(before.clone());
-                outputs.last_mut().expect("pushed above").as_mut_ptr() as u64
-            }
-            Value::Same(index) => cells[*index],
-            Value::Null => 0,
-            Value::U32(value) => (*value).into(),
-            Value::U64(value) => *value,
-            Value::F32(value) => value.to_bits().into(),
-        };
-        cells.push(cell);
-    }
+    let (outputs, cells) = case.on_host();
     // SAFETY: every array is as long as the sizes among the arguments say; outputs are ours alone.
     unsafe { (case.kernel.host)(&case.launch, &Arguments::new(&cells)) };
     outputs

@@ -5,6 +5,7 @@
 //! | case | a launch with its inputs, what it must give, and how far rounding may carry it from that |
 //! | cases/ | the cases, by theme, each with its f64 implementation |
 //! | host | the host references on every case |
+//! | emulated, emulator.cpp | the CUDA sources on every case, compiled for the CPU |
 //! | gpu | the PTX on every case, where there is a GPU |
 //!
 //! Inputs are random from a printed seed, new in every run; MEMSCOPE_TEST_SEED repeats one. Sizes are odd on purpose: no
@@ -12,5 +13,6 @@
 
 mod case;
 mod cases;
+mod emulated;
 mod gpu;
 mod host;

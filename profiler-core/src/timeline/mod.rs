@@ -132,7 +132,7 @@ impl DeviceFigures {
         State { order, time, step: step.map(|step| step.number), ..State::default() }
     }
 
-    /// The exact device rows that speak best for this moment: see [`State::distance`].
+    /// The exact device rows that speak best for this moment: of those that met the same reserved memory, the nearest in time.
     pub fn sample_near(&self, state: &State) -> Option<&SampleRows> {
         let settled = self.samples.iter().filter(|sample| sample.settled);
         settled.min_by_key(|sample| state.distance(sample.rows.time, sample.rows.reserved))

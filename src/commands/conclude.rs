@@ -12,7 +12,7 @@ use memscope_core::allocation::Model;
 use memscope_core::journal::Tail;
 use memscope_core::profile;
 use memscope_core::recover;
-use memscope_core::report::{self, Instant, Report};
+use memscope_core::report::{self, Report};
 use memscope_core::session::SessionFolder;
 
 use crate::arguments::RecordArguments;
@@ -66,8 +66,7 @@ pub fn model_of(folder: &SessionFolder) -> Result<Model> {
 /// Writes profile, report and JSON of a finished session and removes it.
 pub fn conclude(folder: SessionFolder, output: &Path, arguments: &RecordArguments) -> Result<()> {
     let model = model_of(&folder)?;
-    profile::write(&model, output, arguments.force)?;
-    let report = model.report(Instant::Peak)?;
+    let report = profile::write(&model, output, arguments.force)?;
     if let Some(path) = &arguments.json {
         write_json(&report, path)?;
     }

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # What only a real GPU can prove, in under 4 minutes. Prints a short table; says clearly when there is no GPU.
 #
-# Usage: tests/gpu/check.sh [MEMSCOPE] [KERNEL_CHECK]
-#   MEMSCOPE      the memscope binary            (default: target/release/memscope)
-#   KERNEL_CHECK  kernels against host references (default: target/release/kernel-check)
-# Both are built on any machine with `cargo build --release --workspace --bins`. nvcc and PyTorch are used where they are.
+# Usage: tests/gpu/check.sh [MEMSCOPE] [KERNEL_TESTS]
+#   MEMSCOPE      the memscope binary           (default: target/release/memscope)
+#   KERNEL_TESTS  the test binary of the kernels (default: the newest target/release/deps/numbers-*)
+# Both are built on any machine:
+#   cargo build --release && cargo test --release -p memscope-kernels --test numbers --no-run
+# nvcc and PyTorch are used where they are.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 memscope=${1:-target/release/memscope}
-kernel_check=${2:-target/release/kernel-check}
+kernel_tests=${2:-$(ls -t target/release/deps/numbers-* 2>/dev/null | grep -v '\.d$' | head -1)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -33,11 +35,15 @@ printf '%-34s %-7s %s\n' check result detail
     || row doctor failed "$(grep -m1 -E '^problem' "$work/doctor")"
 
 # 1. Kernels against their host references.
-if [ -x "$kernel_check" ]; then
-    if "$kernel_check" >"$work/kernels" 2>&1; then row "kernels = host references" ok "$(tail -1 "$work/kernels")"
-    else row "kernels = host references" failed "$(tail -1 "$work/kernels")"; fi
+if [ -x "$kernel_tests" ]; then
+    "$kernel_tests" gpu --nocapture >"$work/kernels" 2>&1
+    status=$?
+    detail=$(grep -m1 -E 'skipped|differ|panicked|kernels agree' "$work/kernels" || grep 'test result' "$work/kernels")
+    if [ $status -ne 0 ]; then row "kernels = host references" failed "$detail"
+    elif grep -q skipped "$work/kernels"; then row "kernels = host references" skipped "$detail"
+    else row "kernels = host references" ok "$detail"; fi
 else
-    row "kernels = host references" skipped "$kernel_check is not there"
+    row "kernels = host references" skipped "the test binary of the kernels is not there"
 fi
 
 # 2. The sample on the GPU: byte-exact categories, falling loss.
@@ -72,7 +78,7 @@ END
     for kind in static shared; do
         if nvcc -cudart "$kind" -o "$work/r" "$work/r.cu" 2>"$work/nvcc"; then
             "$memscope" run -q -f -o "$work/r.mscope" --json "$work/r.json" -- "$work/r" >/dev/null 2>&1
-            same "cudart $kind: allocations" 96 "$(json "$work/r.json" 'sum(1 for _ in [0]) and r["totals"]["allocations"]')"
+            same "cudart $kind: allocations" 96 "$(json "$work/r.json" 'r["totals"]["allocations"]')"
             same "cudart $kind: peak bytes" $((64 * 65 / 2 * 1048576)) "$(json "$work/r.json" 'r["devices"][0]["peak"]["live"]["bytes"]')"
         else
             row "cudart $kind" failed "$(head -1 "$work/nvcc")"

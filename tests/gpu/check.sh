@@ -38,9 +38,9 @@ printf '%-34s %-7s %s\n' check result detail
 if [ -x "$kernel_tests" ]; then
     "$kernel_tests" gpu --nocapture >"$work/kernels" 2>&1
     status=$?
-    detail=$(grep -m1 -E 'skipped|differ|panicked|kernels agree' "$work/kernels" || grep 'test result' "$work/kernels")
+    detail=$(grep -m1 -E 'SKIPPED|panicked|agrees with' "$work/kernels" || grep 'test result' "$work/kernels")
     if [ $status -ne 0 ]; then row "kernels = host references" failed "$detail"
-    elif grep -q skipped "$work/kernels"; then row "kernels = host references" skipped "$detail"
+    elif grep -q SKIPPED "$work/kernels"; then row "kernels = host references" skipped "$detail"
     else row "kernels = host references" ok "$detail"; fi
 else
     row "kernels = host references" skipped "the test binary of the kernels is not there"

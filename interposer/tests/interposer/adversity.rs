@@ -92,7 +92,9 @@ fn on_small_tmpfs(kibibytes: u64) -> Option<(std::process::Output, Log)> {
             Some((output, only_log(&logs)))
         }
         refused => {
-            eprintln!("not tested, no tmpfs can be mounted here: {refused:?}");
+            use std::io::Write;
+            // Past the test harness, which hides what passing tests print.
+            let _ = writeln!(std::io::stderr(), "SKIPPED a full tmpfs: none can be mounted here: {refused:?}");
             None
         }
     }

@@ -48,7 +48,7 @@ fn run(case: &Case, emulate: Emulate) -> Vec<Vec<f32>> {
 fn every_cuda_source_agrees_with_f64() {
     let library = match library() {
         Ok(library) => library,
-        Err(reason) => return println!("skipped: {reason}"),
+        Err(reason) => return super::skip("kernels as emulated", &reason),
     };
     // SAFETY: the function's type is as in emulator.cpp.
     let emulate = unsafe { library.get::<Emulate>(b"emulate\0") }.expect("the emulator has its function");
@@ -60,7 +60,7 @@ fn every_cuda_source_agrees_with_f64() {
 /// The emulator itself: a kernel that it does not know, and one that is launched with too few blocks.
 #[test]
 fn a_wrong_launch_is_found() {
-    let Ok(library) = library() else { return println!("skipped: no C++ compiler") };
+    let Ok(library) = library() else { return super::skip("a wrong launch", "no C++ compiler") };
     // SAFETY: as above.
     let emulate = unsafe { library.get::<Emulate>(b"emulate\0") }.expect("the emulator has its function");
     // SAFETY: an unknown kernel reads no cell.

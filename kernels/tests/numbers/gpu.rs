@@ -87,7 +87,7 @@ fn run(case: &Case, function: sys::CUfunction) -> Vec<Vec<f32>> {
 fn every_kernel_agrees_with_f64_and_its_host_reference() {
     let name = match real_gpu() {
         Ok(name) => name,
-        Err(reason) => return println!("skipped, there is no real GPU: {reason}"),
+        Err(reason) => return super::skip("kernels on a GPU", &reason),
     };
     let mut modules = HashMap::new();
     for image in IMAGES {

@@ -1,6 +1,6 @@
 //! cudarc on the simulator.
 
-use crate::session::on_simulator;
+use crate::session::{self, Session, on_simulator};
 use cudarc::driver::sys::{self, CUresult};
 use cudarc::driver::{CudaContext, DriverError, LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
@@ -282,4 +282,24 @@ fn global(image: &str, name: &std::ffi::CStr) -> (u64, usize) {
         sys::cuModuleGetGlobal_v2(&mut address, &mut bytes, module, name.as_ptr()).result().unwrap();
     }
     (address, bytes)
+}
+
+/// One product a child: a device is what the session says at the start of a process.
+#[test]
+fn every_product_of_the_catalogue_runs_every_image_of_ours() {
+    if session::inside() {
+        let context = CudaContext::new(0).unwrap();
+        for image in memscope_kernels::IMAGES {
+            let module = context.load_module(Ptx::from_src(image.ptx)).unwrap();
+            for kernel in memscope_kernels::KERNELS.iter().filter(|kernel| kernel.image.sha256 == image.sha256) {
+                module.load_function(kernel.name).unwrap();
+            }
+        }
+        return;
+    }
+    for product in &memscope_wire::device::CATALOGUE {
+        println!("{}", product.key);
+        let test = session::test_name(module_path!(), "every_product_of_the_catalogue_runs_every_image_of_ours");
+        Session::new(product.key).run(&test);
+    }
 }

@@ -34,7 +34,9 @@ pub enum Command {
     Devices(DevicesArguments),
     Doctor(DoctorArguments),
     /// Prints a completion script for a shell.
-    #[command(after_help = "Example:\n  memscope completions bash > ~/.local/share/bash-completion/completions/memscope")]
+    #[command(
+        after_help = "Example:\n  memscope completions bash > ~/.local/share/bash-completion/completions/memscope"
+    )]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -88,13 +90,15 @@ pub struct RecordArguments {
 
 /// Runs a program, unchanged, and records every byte of GPU memory that it takes.
 #[derive(Args, Debug)]
-#[command(after_help = "Exit status: the program's; 128+N when signal N ended it; 127 when it was not found, 126 when it
+#[command(
+    after_help = "Exit status: the program's; 128+N when signal N ended it; 127 when it was not found, 126 when it
 could not be started, 2 for wrong usage.
 
 Examples:
   memscope run -- python train.py
   memscope run -o before.mscope --json before.json -- ./train --batch 8
-  memscope run --device rtx3090-24gb --no-compute -- ./train")]
+  memscope run --device rtx3090-24gb --no-compute -- ./train"
+)]
 pub struct RunArguments {
     #[command(flatten)]
     pub record: RecordArguments,
@@ -164,7 +168,9 @@ pub enum Format {
 
 /// Writes a profile in an open form.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  memscope export train.mscope --parquet tables/\n  memscope export train.mscope --json > report.json")]
+#[command(
+    after_help = "Examples:\n  memscope export train.mscope --parquet tables/\n  memscope export train.mscope --json > report.json"
+)]
 pub struct ExportArguments {
     /// A .mscope file.
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -223,7 +229,8 @@ fn parse_device(value: &str) -> Result<Device, String> {
     }
     let looks_like_a_size = value.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'));
     if !looks_like_a_size {
-        return Err(format!("no simulated device has this name: `memscope devices` lists them, and a size such as 24GiB works too"));
+        let advice = "`memscope devices` lists them, and a size such as 24GiB works too";
+        return Err(format!("no simulated device has this name: {advice}"));
     }
     let bytes = parse_size(value)?;
     let (least, most) = device::CAPACITY_LIMITS;

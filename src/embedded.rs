@@ -104,8 +104,7 @@ fn install_file(path: &Path, content: &[u8]) -> Result<()> {
     let name = path.file_name().unwrap_or(OsStr::new("library")).to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let write = || {
-        let mut file =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&temporary)?;
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&temporary)?;
         file.write_all(content)?;
         fs::rename(&temporary, path)
     };

@@ -34,8 +34,7 @@ struct Check {
 
 /// Prints one line a check, with what to do below it. Status 1 when recording cannot work.
 pub fn doctor(arguments: DoctorArguments) -> Result<i32> {
-    let mut checks =
-        vec![driver_check(), nvml_check(), permissions(), shared_memory(), cache(), glibc(), discovery()];
+    let mut checks = vec![driver_check(), nvml_check(), permissions(), shared_memory(), cache(), glibc(), discovery()];
     checks.extend(arguments.program.as_deref().map(program));
     let mut text = String::new();
     for check in &checks {
@@ -108,11 +107,18 @@ fn permissions() -> Check {
             subject,
             health: Health::Limited,
             finding: "no NVIDIA device files (/dev/nvidia*)".to_string(),
-            advice: Some("on a GPU machine: load the kernel module (nvidia-smi does), or pass the GPU into the container"),
+            advice: Some(
+                "on a GPU machine: load the kernel module (nvidia-smi does), or pass the GPU into the container",
+            ),
         };
     }
     if closed.is_empty() {
-        return Check { subject, health: Health::Good, finding: "NVIDIA device files are open to you".into(), advice: None };
+        return Check {
+            subject,
+            health: Health::Good,
+            finding: "NVIDIA device files are open to you".into(),
+            advice: None,
+        };
     }
     Check {
         subject,
@@ -140,7 +146,9 @@ fn shared_memory() -> Check {
             subject,
             health: Health::Limited,
             finding: format!("/dev/shm has {} MiB free", free.unwrap_or(0) >> 20),
-            advice: Some("events may be dropped (every report would say so); make room, or use --shm-size=1g in a container"),
+            advice: Some(
+                "events may be dropped (every report would say so); make room, or use --shm-size=1g in a container",
+            ),
         },
     }
 }
@@ -162,13 +170,19 @@ fn cache() -> Check {
 
 fn glibc() -> Check {
     let subject = "glibc";
-    let shown = |version: Option<(u32, u32)>| version.map_or("?".to_string(), |(major, minor)| format!("{major}.{minor}"));
+    let shown =
+        |version: Option<(u32, u32)>| version.map_or("?".to_string(), |(major, minor)| format!("{major}.{minor}"));
     let (floor, present) = (preflight::glibc_floor(), preflight::glibc_present());
     let finding = format!("{} here, the interposer needs {}", shown(present), shown(floor));
     if present.is_some() && present >= floor {
         return Check { subject, health: Health::Good, finding, advice: None };
     }
-    Check { subject, health: Health::Bad, finding, advice: Some("build memscope on this system: cargo install --path .") }
+    Check {
+        subject,
+        health: Health::Bad,
+        finding,
+        advice: Some("build memscope on this system: cargo install --path ."),
+    }
 }
 
 fn discovery() -> Check {
@@ -193,10 +207,15 @@ fn program(program: &OsStr) -> Check {
     let subject = "program";
     let bad = |finding, advice| Check { subject, health: Health::Bad, finding, advice };
     let Some(path) = preflight::find(program) else {
-        return bad(format!("{} was not found", program.display()), Some("name it by its path, or put its folder into PATH"));
+        return bad(
+            format!("{} was not found", program.display()),
+            Some("name it by its path, or put its folder into PATH"),
+        );
     };
     match preflight::obstacle(program) {
-        Some(obstacle) => bad(obstacle, Some("what it starts may still be followed: `memscope run` records every process")),
+        Some(obstacle) => {
+            bad(obstacle, Some("what it starts may still be followed: `memscope run` records every process"))
+        }
         None => Check {
             subject,
             health: Health::Good,

@@ -27,7 +27,8 @@ pub fn man(directory: Option<PathBuf>) -> Result<i32> {
             print(&String::from_utf8(page).context("the manual page is not UTF-8")?)?;
         }
         Some(directory) => {
-            fs::create_dir_all(&directory).with_context(|| format!("cannot create the folder {}", directory.display()))?;
+            fs::create_dir_all(&directory)
+                .with_context(|| format!("cannot create the folder {}", directory.display()))?;
             clap_mangen::generate_to(command, &directory)
                 .with_context(|| format!("cannot write manual pages into {}", directory.display()))?;
             say(&format!("manual pages written to {}", directory.display()));

@@ -51,6 +51,8 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
             return Err(error);
         }
     };
+    drop(witness);
+    signals::release(&inherited);
     // The program has run: what goes wrong from here on is told and changes nothing.
     if let Err(error) = conclude::conclude(folder.clone(), &output, arguments) {
         complain(&format!("{error:#}"));

@@ -20,11 +20,7 @@ use environment::Variable;
 ///
 /// The program gets the signal mask and the SIGPIPE disposition that memscope was started with, not those that memscope
 /// works with.
-pub fn start(
-    command: &[OsString],
-    variables: &[Variable],
-    inherited: &signals::Inherited,
-) -> Result<Child, Failure> {
+pub fn start(command: &[OsString], variables: &[Variable], inherited: &signals::Inherited) -> Result<Child, Failure> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| Failure::usage("no program given: put it after `--`"))?;
     let mut child = Command::new(program);

@@ -87,6 +87,17 @@ pub fn block() -> Inherited {
     Inherited { mask, ignores_pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed) }
 }
 
+/// Ends the blocking in this thread, once the program has ended: what came for the program is dropped, and from now on a
+/// signal ends memscope as it ends any process. The session on disk can be recovered then.
+pub fn release(inherited: &Inherited) {
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: initialised sets and locals only.
+    unsafe {
+        while libc::sigtimedwait(&watched(), ptr::null_mut(), &none) > 0 {}
+        libc::pthread_sigmask(libc::SIG_SETMASK, &inherited.mask, ptr::null_mut());
+    }
+}
+
 /// The signals of [`PASSED_ON`], those of job control and SIGCHLD.
 fn watched() -> sigset_t {
     set_of(PASSED_ON.iter().chain(&[libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU]))

@@ -65,10 +65,7 @@ fn gpt2_124m_memory_only_is_exact() {
     assert_eq!(number(&report, "/category_peaks/weights/bytes"), 497_759_232);
     assert_eq!(number(&report, "/category_peaks/gradients/bytes"), 497_759_232);
     assert_eq!(number(&report, "/category_peaks/optimizer/bytes"), 995_518_464);
-    assert_eq!(
-        number(&report, "/category_peaks/activations/bytes"),
-        gpt2_activations(12, 4, 1_024, 768, 12, 50_257)
-    );
+    assert_eq!(number(&report, "/category_peaks/activations/bytes"), gpt2_activations(12, 4, 1_024, 768, 12, 50_257));
     assert_eq!(number(&report, "/peak/by_category/unknown"), 0);
     assert_eq!(report["simulated"], true);
     assert_eq!(report["dropped_events"], 0);
@@ -128,6 +125,7 @@ fn a_memory_only_run_needs_little_host_memory() {
     command.args(["run", "-q", "-o", "x", "--device", "h100-80gb", "--no-compute", "--"]);
     command.arg(env!("CARGO_BIN_EXE_memscope"));
     command.args("sample gpt --model gpt2-124m --batch 4 --seq 1024 --steps 2".split(' '));
+    #[expect(clippy::zombie_processes, reason = "wait4 below waits for it and tells its usage")]
     let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
     // SAFETY: room for both answers; the child is ours and waited for nowhere else.

@@ -10,7 +10,8 @@ const MIB: u64 = 1 << 20;
 fn injected_bytes_are_recovered_exactly() {
     let place = Place::new();
     let program = place.compile_linked("hold");
-    for (context, foreign, firmware) in [(0, 0, 0), (301 * MIB, 0, 0), (0, 777 * MIB, 0), (301 * MIB, 777 * MIB, 123 * MIB)]
+    for (context, foreign, firmware) in
+        [(0, 0, 0), (301 * MIB, 0, 0), (0, 777 * MIB, 0), (301 * MIB, 777 * MIB, 123 * MIB)]
     {
         let mut command = place.memscope();
         command.args(["run", "-q", "-f", "-o", "p", "--json", "r.json", "--device", "8GiB", "--interval", "20", "--"]);

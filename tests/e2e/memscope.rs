@@ -95,7 +95,8 @@ impl Place {
     pub fn simulator(&self) -> PathBuf {
         let output = self.run("doctor");
         let text = stdout(&output);
-        let line = text.lines().find(|line| line.contains("libmemscope_interposer.so")).expect("doctor names the cache");
+        let line =
+            text.lines().find(|line| line.contains("libmemscope_interposer.so")).expect("doctor names the cache");
         let interposer = Path::new(line.split_whitespace().last().expect("a path"));
         interposer.with_file_name("simulator")
     }

@@ -9,10 +9,8 @@ use crate::memscope::{Place, number, stderr, stdout};
 /// A small recorded training run in `p.mscope`.
 fn trained() -> (Place, Value) {
     let place = Place::new();
-    let (output, report) = place.record(&format!(
-        "--device 2GiB -- {} sample gpt --model tiny --steps 4",
-        env!("CARGO_BIN_EXE_memscope")
-    ));
+    let (output, report) =
+        place.record(&format!("--device 2GiB -- {} sample gpt --model tiny --steps 4", env!("CARGO_BIN_EXE_memscope")));
     assert!(output.status.success(), "{}", stderr(&output));
     (place, report)
 }
@@ -25,8 +23,19 @@ fn a_profile_gives_the_report_that_the_run_gave() {
     let exported = place.run("export p.mscope --json");
     assert_eq!(serde_json::from_slice::<Value>(&exported.stdout).unwrap(), report);
     for key in [
-        "command", "exit_status", "duration_s", "simulated", "devices", "processes", "peak", "category_peaks", "end", "steps",
-        "totals", "dropped_events", "findings",
+        "command",
+        "exit_status",
+        "duration_s",
+        "simulated",
+        "devices",
+        "processes",
+        "peak",
+        "category_peaks",
+        "end",
+        "steps",
+        "totals",
+        "dropped_events",
+        "findings",
     ] {
         assert!(report.get(key).is_some_and(|value| !value.is_null()), "{key}");
     }
@@ -122,8 +131,16 @@ fn the_catalogue_has_its_devices() {
     let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
     let keys: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["key"].as_str().unwrap()).collect();
     for key in [
-        "t4-16gb", "v100-32gb", "rtx3090-24gb", "rtx4090-24gb", "a6000-48gb", "a100-40gb", "a100-80gb", "h100-80gb",
-        "h200-141gb", "b200-180gb",
+        "t4-16gb",
+        "v100-32gb",
+        "rtx3090-24gb",
+        "rtx4090-24gb",
+        "a6000-48gb",
+        "a100-40gb",
+        "a100-80gb",
+        "h100-80gb",
+        "h200-141gb",
+        "b200-180gb",
     ] {
         assert!(keys.contains(&key), "{key} in {keys:?}");
         assert!(stdout(&place.run("devices")).contains(key));

@@ -9,7 +9,8 @@ use crate::memscope::{Place, stderr, stdout};
 #[test]
 fn the_status_is_the_programs() {
     let place = Place::new();
-    for (script, status) in [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
+    for (script, status) in
+        [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
     {
         let output = place.memscope().args(["run", "-q", "-f", "-o", "x", "--", "sh", "-c", script]).output().unwrap();
         assert_eq!(output.status.code(), Some(status), "{script}: {}", stderr(&output));

@@ -9,6 +9,7 @@
 //! | `lookups.rs` | C programs that reach the driver in each of the three ways |
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
+//! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
 //!
 //! C programs are in `tests/programs/`. Unit tests stand beside the code; tests of one room in that room's `tests/`.
@@ -19,6 +20,7 @@ mod kill;
 mod ledger;
 mod lookups;
 mod memscope;
+mod programs;
 mod reports;
 mod run;
 mod signals;

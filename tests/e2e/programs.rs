@@ -1,0 +1,60 @@
+//! Whole programs with more than one process or device, and with an allocator of their own.
+
+use serde_json::Value;
+
+use crate::memscope::{Place, number, stderr};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn processes_and_devices_are_told_apart() {
+    let place = Place::new();
+    let program = place.compile_linked("ranks");
+    let (output, report) = place.record(&format!("--device 1GiB --devices 2 -- {}", program.display()));
+    assert_eq!(output.status.code(), Some(6), "{}", stderr(&output));
+    let devices = report["devices"].as_array().unwrap();
+    assert_eq!(devices.len(), 2);
+    assert_ne!(devices[0]["uuid"], devices[1]["uuid"]);
+    let mut peaks: Vec<_> = devices.iter().map(|device| number(device, "/peak/live/bytes")).collect();
+    peaks.sort();
+    assert_eq!(peaks, [8 * MIB, 16 * MIB]);
+    // Rank 1 alone makes the largest peak, on its own device.
+    assert_eq!(number(&report, "/peak/bytes"), 16 * MIB);
+    let processes = report["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 3, "two ranks and the program after exec: {processes:#?}");
+    let after_exec: Vec<_> = processes.iter().filter(|process| process["exec_count"] == 1).collect();
+    assert_eq!(after_exec.len(), 1);
+    assert!(processes.iter().any(|p| p["pid"] == after_exec[0]["pid"] && p["exec_count"] == 0 && p["rank"] == 0));
+    assert!(processes.iter().any(|process| process["rank"] == 1));
+    assert_eq!(number(&report, "/totals/allocations"), 3);
+}
+
+#[test]
+fn blocks_inside_a_container_add_up() {
+    let place = Place::new();
+    let program = place.compile_linked("suballocator");
+    let (output, report) = place.record(&format!("--device 1GiB -- {}", program.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+
+    // The peak of live memory: 10 + 20 MiB of blocks and the leaf.
+    assert_eq!(number(&report, "/peak/bytes"), 32 * MIB);
+    assert_eq!(report["peak"]["of"], "live");
+    let expected = [("weights", 10), ("activations", 20), ("inputs", 2), ("gradients", 0), ("unknown", 0)];
+    for (category, mebibytes) in expected {
+        assert_eq!(number(&report, &format!("/peak/by_category/{category}")), mebibytes * MIB, "{category}");
+    }
+    let ledger = &report["devices"][0]["ledger_at_peak"];
+    assert_eq!(number(ledger, "/reserved"), 66 * MIB);
+    assert_eq!(number(ledger, "/live"), 32 * MIB);
+    assert_eq!(number(ledger, "/rounding"), 0);
+    assert_eq!(number(ledger, "/cached"), 34 * MIB);
+    // Tagged a step after its birth, and a gradient for its whole life.
+    assert_eq!(number(&report, "/category_peaks/gradients/bytes"), 5 * MIB);
+    assert_eq!(number(&report, "/category_peaks/gradients/step"), 2);
+    assert_eq!(number(&report, "/category_peaks/unknown/bytes"), 0);
+    let scopes: Vec<_> =
+        report["peak"]["top_scopes"].as_array().unwrap().iter().map(|scope| scope["scope"].clone()).collect();
+    assert!(scopes.contains(&Value::from("encoder/layer 0")), "{scopes:?}");
+    let steps: Vec<_> = report["steps"].as_array().unwrap().iter().map(|step| number(step, "/peak/bytes")).collect();
+    assert_eq!(steps, [32 * MIB, 32 * MIB, 17 * MIB]);
+}

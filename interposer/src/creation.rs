@@ -121,7 +121,7 @@ pub fn create(state: &State) -> bool {
     // SAFETY: as above.
     let header = unsafe { &*log };
     if log::grow(state, header, CHUNK_SLOTS) {
-        log::populate(header, 0, CHUNK_SLOTS / 16);
+        log::populate(state, header, 0, CHUNK_SLOTS / 16);
     } else {
         state.full.store(1, Relaxed);
     }
@@ -183,7 +183,7 @@ fn map_header(state: &State, descriptor: c_int) -> Option<(*mut LogHeader, u64)>
     while slots_bytes >= CHUNK_BYTES {
         let bytes = HEADER_BYTES as u64 + slots_bytes;
         if let Some(address) = (bytes <= most).then(|| system::map_file(descriptor, bytes)).flatten() {
-            // SAFETY: both advices concern what a child or a core dump sees of a mapping that is new. A child that is not
+            // SAFETY: both kinds of advice concern what a child or a core dump sees of a mapping that is new. A child that is not
             // told "no log yet" by its page must keep the mapping.
             unsafe {
                 system::advise(address, bytes, libc::MADV_DONTDUMP);
@@ -217,6 +217,7 @@ unsafe fn fill_header(log: *mut LogHeader, state: &State, pid: u32, start_time: 
         (*log).start_time = start_time;
         (*log).exec_count = exec_count;
         (*log).rank = rank();
+        (*log).capacity = state.capacity.load(Relaxed);
         (*log).first_ticks = ticks;
         (*log).first_nanoseconds = nanoseconds;
         (*log).realtime_nanoseconds = clock::nanoseconds(libc::CLOCK_REALTIME);

@@ -1,7 +1,7 @@
 //! Memory that grows from step to step.
 //!
 //! Owns: when growth is steady, and what grew. Refuses: to call it a leak. The first step is left out: a program makes its
-//! optimizer state and caches there.
+//! optimizer state and caches there. So is one that ended with its process: a program may give back memory there.
 
 use std::collections::HashMap;
 
@@ -21,8 +21,8 @@ const SMALLEST: u64 = 1024;
 /// Growth on one device, if there is any.
 pub(super) fn detect(model: &Model, settled: &Settled, device: usize) -> Option<Finding> {
     let figures = &settled.devices[device];
-    let ends: Vec<(u64, State)> =
-        figures.steps.iter().skip(1).filter_map(|step| Some((step.number, step.end?))).collect();
+    let steps = figures.steps.iter().skip(1).filter(|step| !step.with_process);
+    let ends: Vec<(u64, State)> = steps.filter_map(|step| Some((step.number, step.end?))).collect();
     let grew = |pair: &[(u64, State)]| pair[1].1.rows.live_bytes() > pair[0].1.rows.live_bytes();
     let steps = ends.windows(2).rev().take_while(|pair| grew(pair)).count();
     if steps < FEWEST_STEPS {

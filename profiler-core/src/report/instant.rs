@@ -13,7 +13,7 @@ pub enum Instant {
     /// Where live bytes were largest.
     #[default]
     Peak,
-    /// The last moment before processes ended.
+    /// The last moment before memory was only given back, by processes that ended or by the program's last frees.
     End,
     /// Where live bytes were largest within this step.
     Step(u64),

@@ -54,7 +54,8 @@ pub struct Report {
     pub peak: Option<Snapshot>,
     /// Each category's own maximum; these need not be at the same moment.
     pub category_peaks: CategoryPeaks,
-    /// The last moment before processes ended, on the device of the peak.
+    /// The last moment before memory was only given back, on the device of the peak: by processes that ended with memory, or,
+    /// where the program left nothing to that, by its last frees.
     pub end: Option<Snapshot>,
     /// The moment that was asked for, when it was not the peak.
     pub at: Option<Snapshot>,
@@ -153,7 +154,7 @@ pub struct DeviceReport {
     pub peak: DevicePeaks,
     /// The ledger where live bytes were largest.
     pub ledger_at_peak: Option<Ledger>,
-    /// The ledger at the last moment before processes ended.
+    /// The ledger at the last moment before memory was only given back; see `end` of the report.
     pub ledger_at_end: Ledger,
     /// What NVML said over the session.
     pub telemetry: Option<TelemetryReport>,
@@ -374,13 +375,13 @@ pub struct StepReport {
     pub step: u64,
     /// When it began.
     pub begin_s: f64,
-    /// When it ended; `null` for the step in which the session ended.
+    /// When it ended: at the next step, or with its process; `null` when the session ended in it with another status than 0.
     pub end_s: Option<f64>,
     /// Largest live bytes within it.
     pub peak: Extreme,
     /// Live bytes by category at that moment.
     pub by_category: ByCategory,
-    /// Live bytes when it ended.
+    /// Live bytes when it ended; of one that ended with its process, before the last memory was given back.
     pub live_at_end: Option<u64>,
 }
 

@@ -78,8 +78,11 @@ pub struct StepFigures {
     pub begin: Nanoseconds,
     /// Where live bytes were largest, the beginning included.
     pub peak: State,
-    /// Where it last ended; `None` for the step in which the session ended.
+    /// Where it last ended; `None` for a step that the session's end cut short. At the end of a process, the time is that of
+    /// its end, and the rest is as it was before its last memory was given back.
     pub end: Option<State>,
+    /// True when it ended because its processes did.
+    pub with_process: bool,
 }
 
 /// The device rows of one sample.
@@ -106,7 +109,8 @@ pub struct DeviceFigures {
     pub categories: [Extreme; CATEGORIES],
     /// Steps in the order in which they first began.
     pub steps: Vec<StepFigures>,
-    /// The last moment before the ends of processes gave back what was left.
+    /// The last moment before memory was only given back: by the ends of processes, or, where nothing was left to them, by the
+    /// program's last frees.
     pub end: State,
     /// Device rows at each sample.
     pub samples: Vec<SampleRows>,

@@ -2,9 +2,12 @@
 //!
 //! Owns: the one walk from which all figures come. Refuses: to keep what can be made from its result.
 
+use std::collections::BTreeSet;
+
 use memscope_wire::MemoryKind;
 
 use crate::allocation::{Allocation, Change, MarkerKind, Model, flag};
+use crate::journal::entry::Nanoseconds;
 
 use super::device::DeviceTrack;
 use super::merge::{Merge, Moment, exits};
@@ -27,6 +30,7 @@ impl Settled {
             resolved: (0..model.devices.len() as u16).map(|position| model.resolve(position)).collect(),
             host: DeviceTrack::new(last_time),
             process_devices: process_devices(model),
+            ending: ending(model, &exits),
             lifetimes: vec![Lifetime { birth: 0, death: ALIVE }; model.allocations.len()],
             markers: Vec::with_capacity(model.markers.len()),
         };
@@ -34,10 +38,12 @@ impl Settled {
         let mut changes = 0;
         for moment in Merge::new(model, &exits) {
             samples.advance(moment.time, &mut walk.devices);
+            walk.end_processes_before(moment.time);
             walk.change(&moment);
             watch(&moment, &walk.devices);
             changes = moment.order;
         }
+        walk.end_processes_before(Nanoseconds(u64::MAX));
         samples.finish(&mut walk.devices);
         let host = walk.host.finish(last_time);
         Settled {
@@ -64,12 +70,21 @@ fn process_devices(model: &Model) -> Vec<Vec<u16>> {
     model.processes.iter().map(resolved).collect()
 }
 
+/// When processes ended well: all that ended, in a session that did.
+fn ending(model: &Model, exits: &[Option<Nanoseconds>]) -> BTreeSet<(Nanoseconds, usize)> {
+    let well = model.end.as_ref().is_some_and(|end| end.exit_status == Some(0));
+    let ended = exits.iter().enumerate().filter_map(|(process, exit)| Some(((*exit)?, process)));
+    ended.filter(|_| well).collect()
+}
+
 struct Walk<'m> {
     model: &'m Model,
     devices: Vec<DeviceTrack>,
     resolved: Vec<u16>,
     host: DeviceTrack,
     process_devices: Vec<Vec<u16>>,
+    /// Processes whose end is still to come.
+    ending: BTreeSet<(Nanoseconds, usize)>,
     lifetimes: Vec<Lifetime>,
     markers: Vec<MarkerMoment>,
 }
@@ -87,6 +102,10 @@ impl Walk<'_> {
             }
             Change::Death(id) => {
                 let allocation = self.model.allocations[id.0 as usize];
+                // A process's last records have the time of its end; what it left to its end comes after all of them.
+                if allocation.is(flag::AT_EXIT) && self.ending.remove(&(time, moment.process)) {
+                    self.end_process(moment.process, time);
+                }
                 self.lifetimes[id.0 as usize].death = order;
                 if let Some(track) = self.track(&allocation) {
                     track.death(order, time, &allocation);
@@ -94,6 +113,19 @@ impl Walk<'_> {
             }
             Change::Marker(number) => self.marker(moment, number),
             Change::Void => {}
+        }
+    }
+
+    fn end_processes_before(&mut self, time: Nanoseconds) {
+        while let Some((exit, process)) = self.ending.first().copied().filter(|(exit, _)| *exit < time) {
+            self.ending.pop_first();
+            self.end_process(process, exit);
+        }
+    }
+
+    fn end_process(&mut self, process: usize, exit: Nanoseconds) {
+        for device in &self.process_devices[process] {
+            self.devices[*device as usize].end_process(process, exit);
         }
     }
 
@@ -115,7 +147,7 @@ impl Walk<'_> {
             MarkerKind::Step(step) => {
                 let number = self.model.steps.value(*step);
                 for device in &self.process_devices[process] {
-                    self.devices[*device as usize].step(order, time, number);
+                    self.devices[*device as usize].step(order, time, process, number);
                 }
             }
             MarkerKind::Phase(phase) => {

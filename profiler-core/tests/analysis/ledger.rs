@@ -9,7 +9,7 @@ use memscope_wire::text::TextId;
 use memscope_wire::{Category, Event, MemoryKind, Origin};
 use proptest::prelude::*;
 
-use crate::reference::{Place, Sums, World};
+use crate::reference::{Deed as Kind, Place, Sums, World};
 use crate::trace::Trace;
 
 /// What may happen; numbers are made valid when it is carried out.
@@ -132,6 +132,7 @@ fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> {
         }
         trace.now = now;
     }
+    trace.end(0);
     trace.entries
 }
 
@@ -191,7 +192,12 @@ fn compare_history(report: &Report, world: &World, uuid: [u8; 16]) -> Result<(),
         let at = history.iter().find(|(_, sums, _, _)| sums.live_bytes() == live.bytes).map(|(_, sums, _, _)| *sums);
         prop_assert_eq!(Some(sums_of_report(&ledger.rows)), at);
     }
-    let kept = history.iter().rposition(|(_, _, _, exit)| !exit);
+    let kept = history.iter().rposition(|(_, _, _, deed)| *deed != Kind::Ended);
+    let none_left = |place| world.now(&place).reserved == 0;
+    let all_given = kept.is_some_and(|position| position + 1 == history.len())
+        && none_left(Place::Device(key(uuid)))
+        && none_left(Place::Managed(key(uuid)));
+    let kept = if all_given { history.iter().rposition(|(_, _, _, deed)| *deed == Kind::Took) } else { kept };
     let end = kept.map_or(Sums::default(), |position| history[position].1);
     prop_assert_eq!(sums_of_report(&device.ledger_at_end.rows), end);
     let ledger = &device.ledger_at_end;

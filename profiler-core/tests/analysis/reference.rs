@@ -55,6 +55,17 @@ struct Life {
 /// A moment: time, process, and position within the process.
 pub type When = (u64, usize, u64);
 
+/// What happened at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Deed {
+    /// Memory was taken, or a step or phase began.
+    Took,
+    /// The program gave memory back.
+    Gave,
+    /// A process ended with memory.
+    Ended,
+}
+
 /// The whole history as far as the entries tell.
 #[derive(Default)]
 pub struct World {
@@ -62,6 +73,7 @@ pub struct World {
     names: BTreeMap<(usize, u32), String>,
     used: Vec<(usize, u32)>,
     steps: Vec<(When, u64)>,
+    phases: Vec<When>,
 }
 
 impl World {
@@ -177,6 +189,7 @@ impl World {
                 }
             }
             Event::Step { number } => self.steps.push((when, number)),
+            Event::Phase { .. } => self.phases.push(when),
             _ => {}
         }
     }
@@ -276,9 +289,9 @@ impl World {
         places
     }
 
-    /// Every moment at which a place's sums or step may have changed, in order, with the sums, the step, and whether it was
-    /// only a process's end.
-    pub fn history(&self, place: &Place) -> Vec<(u64, Sums, Option<u64>, bool)> {
+    /// Every moment at which a place's sums, step or phase may have changed, in order, with the sums, the step, and what
+    /// happened.
+    pub fn history(&self, place: &Place) -> Vec<(u64, Sums, Option<u64>, Deed)> {
         let name = match place {
             Place::Device(name) | Place::Managed(name) => Some(name),
             Place::Host => None,
@@ -289,18 +302,20 @@ impl World {
             named.iter().any(|(other, ordinal)| *other == process && Some(&self.device(process, *ordinal)) == name)
         };
         let steps: Vec<(When, u64)> = self.steps.iter().copied().filter(|(when, _)| concerned(when.1)).collect();
-        let mut moments: Vec<(When, bool)> = steps.iter().map(|(when, _)| (*when, false)).collect();
+        let mut moments: Vec<(When, Deed)> = steps.iter().map(|(when, _)| (*when, Deed::Took)).collect();
+        moments.extend(self.phases.iter().filter(|when| concerned(when.1)).map(|when| (*when, Deed::Took)));
         for life in self.lives.iter().filter(|life| !life.outside && self.matches(life, place)) {
-            moments.push((life.birth, false));
-            moments.extend(life.death.map(|death| (death, life.at_exit)));
+            moments.push((life.birth, Deed::Took));
+            let deed = if life.at_exit { Deed::Ended } else { Deed::Gave };
+            moments.extend(life.death.map(|death| (death, deed)));
         }
         moments.sort();
         moments.dedup();
-        let at = |(when, exit): (When, bool)| {
+        let at = |(when, deed): (When, Deed)| {
             let sums = self.sums(place, |life| life.birth <= when && life.death.is_none_or(|death| death > when));
             let mut begun: Vec<&(When, u64)> = steps.iter().filter(|(step, _)| *step <= when).collect();
             begun.sort();
-            (when.0, sums, begun.last().map(|(_, number)| *number), exit)
+            (when.0, sums, begun.last().map(|(_, number)| *number), deed)
         };
         moments.into_iter().map(at).collect()
     }

@@ -32,6 +32,8 @@ fn a_training_loop_is_explained() {
     assert_eq!(device.device_used, 1812 * MIB + 50);
     let end = report.end.as_ref().expect("a device");
     assert_eq!(end.bytes, 300 * MIB);
+    let last = report.steps.last().expect("two steps");
+    assert_eq!((last.end_s, last.live_at_end), (Some(2.245), Some(300 * MIB)));
     assert_eq!(end.ledger.rows.reserved, 812 * MIB);
     assert_eq!((report.totals.allocations, report.totals.frees, report.totals.blocks), (6, 2, 6));
     assert_eq!(report.host.peak.bytes, MIB);
@@ -53,6 +55,65 @@ fn other_moments_are_found() {
     let missing = trace.model().report(Instant::Step(3)).expect_err("there is no step 3");
     assert_eq!(missing.to_string(), "the session has no step 3");
     insta::assert_snapshot!("at_time", text(&report(&trace, "time:1.025"), Style::Plain));
+}
+
+#[test]
+fn the_last_step_ends_with_its_process_when_all_went_well() {
+    /// What the last step says: when it ended, and what was live then.
+    fn last(trace: &Trace) -> (Option<f64>, Option<u64>) {
+        let report = report(trace, "peak");
+        let step = report.steps.last().expect("a step");
+        if step.live_at_end.is_some() {
+            assert_eq!(step.live_at_end, report.end.map(|end| end.bytes));
+        }
+        (step.end_s, step.live_at_end)
+    }
+    // Weights, and in step 1 a temporary and what it leaves; `frees` gives all of it back at the end.
+    let run = |frees: bool, status: i32| {
+        let mut trace = Trace::new(&["./train"], None);
+        trace.process(0, 31);
+        trace.device(0, 0, UUID, 1 << 30);
+        trace.tagged(0, 0x1000_0000, 100 * MIB, Category::Weights, "weights");
+        trace.now = 1_000_000_000;
+        trace.step(0, 1);
+        trace.tagged(0, 0x3000_0000, 7 * MIB, Category::Workspace, "temporary");
+        trace.tagged(0, 0x2000_0000, 50 * MIB, Category::Gradients, "weights.grad");
+        trace.free(0, 0x3000_0000);
+        trace.phase(0, "optimizer");
+        trace.now = 2_000_000_000;
+        if frees {
+            trace.free(0, 0x2000_0000);
+            trace.free(0, 0x1000_0000);
+        }
+        // The last record: nothing of it concerns the device.
+        trace.now = 3_000_000_000;
+        trace.name(0, "bye");
+        trace.ended(0);
+        trace.end(status);
+        trace
+    };
+    assert_eq!(last(&run(false, 0)), (Some(3.0), Some(150 * MIB)));
+    assert_eq!(last(&run(true, 0)), (Some(3.0), Some(150 * MIB)));
+    for status in [1, 137] {
+        assert_eq!(last(&run(true, status)), (None, None), "status {status}");
+    }
+    let mut running = run(false, 0);
+    running.entries.retain(|entry| !matches!(entry, Entry::End(_)));
+    assert_eq!(last(&running), (None, None), "the session has not ended");
+    // Two processes in one step: it ends with the later one.
+    let mut both = run(false, 0);
+    both.entries.retain(|entry| !matches!(entry, Entry::End(_)));
+    both.now = 0;
+    both.process(1, 32);
+    both.device(1, 0, UUID, 1 << 30);
+    both.now = 1_500_000_000;
+    both.step(1, 1);
+    both.tagged(1, 0x1000_0000, 20 * MIB, Category::Weights, "weights");
+    both.now = 4_000_000_000;
+    both.phase(1, "optimizer");
+    both.ended(1);
+    both.end(0);
+    assert_eq!(last(&both), (Some(4.0), Some(20 * MIB)));
 }
 
 /// A process that runs out of memory in the backward pass.

@@ -2,16 +2,14 @@
 //!
 //! Owns: thresholds and sentences. Refuses: guesses.
 
-use std::collections::{BTreeMap, HashMap};
-
-use memscope_wire::Category;
+use std::collections::BTreeMap;
 
 use crate::allocation::{Failure, Model, flag};
 use crate::report::units::{bytes, grouped};
-use crate::report::{ByCategory, Report, device_text, live_at, named_devices, seconds};
+use crate::report::{ByCategory, Group, Groups, Report, device_text, live_at, named_devices, seconds};
 use crate::timeline::{MarkerMoment, Settled, State};
 
-use super::{Detail, Finding, Group, Oom, Severity, growth};
+use super::{Detail, Finding, Oom, Severity, growth};
 
 /// CUDA_ERROR_OUT_OF_MEMORY.
 const OUT_OF_MEMORY: i32 = 2;
@@ -19,8 +17,6 @@ const OUT_OF_MEMORY: i32 = 2;
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
 /// Cached bytes are worth a finding from this share of reserved bytes and this size on.
 const LARGE_CACHED: (f64, u64) = (25.0, 64 << 20);
-/// How many groups an out-of-memory names.
-const GROUPS: usize = 10;
 
 /// All findings, the gravest first.
 pub(crate) fn detect(model: &Model, settled: &Settled, report: &Report) -> Vec<Finding> {
@@ -102,30 +98,12 @@ fn oom_facts(
 }
 
 fn largest_groups(model: &Model, settled: &Settled, device: usize, state: &State) -> Vec<Group> {
-    let mut groups: HashMap<(u32, u32, u32, Category), (u64, u64)> = HashMap::new();
+    let mut groups = Groups::default();
     for (allocation, _) in live_at(model, settled, device, state.order) {
-        let key = match (allocation.name, allocation.scope) {
-            (0, 0) => (0, 0, allocation.function),
-            (0, scope) => (0, scope, 0),
-            (name, _) => (name, 0, 0),
-        };
-        let group = groups.entry((key.0, key.1, key.2, allocation.category)).or_default();
-        *group = (group.0.wrapping_add(allocation.requested), group.1 + 1);
+        let labels = (allocation.name, allocation.scope, allocation.function);
+        groups.add(labels, allocation.category, allocation.requested);
     }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(key, (bytes, _))| (std::cmp::Reverse(*bytes), *key));
-    let group =
-        |((name, scope, function, category), (bytes, allocations)): ((u32, u32, u32, Category), (u64, u64))| Group {
-            name: match (name, scope) {
-                (0, 0) => model.names.text(function),
-                (0, scope) => model.scopes.path(scope, &model.names),
-                (name, _) => model.names.text(name),
-            },
-            category: category.name().to_owned(),
-            bytes,
-            allocations,
-        };
-    groups.into_iter().take(GROUPS).map(group).collect()
+    groups.largest(model)
 }
 
 fn oom(oom: Oom) -> Finding {

@@ -11,7 +11,7 @@ mod growth;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::report::ByCategory;
+use crate::report::{ByCategory, Group};
 
 pub(crate) use detect::detect;
 
@@ -178,21 +178,8 @@ pub struct Oom {
     pub by_category: ByCategory,
     /// In containers and in no block at that moment.
     pub cached: u64,
-    /// What held most, by name, or by scope where there is no name.
+    /// The groups of alike allocations that held most.
     pub largest_groups: Vec<Group>,
-}
-
-/// Live allocations of one name (or scope) and category.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Group {
-    /// Name, else scope, else the function.
-    pub name: String,
-    /// What they are for.
-    pub category: String,
-    /// Live bytes.
-    pub bytes: u64,
-    /// How many.
-    pub allocations: u64,
 }
 
 /// Live bytes at the ends of steps only ever grew.

@@ -113,6 +113,7 @@ fn device_report(model: &Model, settled: &Settled, position: usize) -> DeviceRep
     let device = &model.devices[position];
     let figures = &settled.devices[position];
     let ledger = |state: &State| Ledger::of(state, figures.sample_near(state));
+    let sample_of = |used: Largest| figures.samples.iter().find(|sample| sample.rows.time == used.time);
     DeviceReport {
         uuid: device_text(model, position),
         name: answers(model, position).find_map(|answer| answer.name.clone()),
@@ -121,6 +122,7 @@ fn device_report(model: &Model, settled: &Settled, position: usize) -> DeviceRep
             live: figures.live.map(|state| extreme(&state, state.rows.live_bytes())).unwrap_or_default(),
             reserved: figures.reserved.map(|state| extreme(&state, state.rows.reserved)).unwrap_or_default(),
             device_used: figures.device_used.map(Extreme::from),
+            device_used_exact: figures.device_used.and_then(sample_of).map(|sample| sample.settled),
         },
         ledger_at_peak: figures.live.as_ref().map(ledger),
         ledger_at_end: ledger(&figures.end),

@@ -6,6 +6,7 @@
 //! Sizes are integers in bytes, times are seconds since the session began. What is not known is `null`, never 0.
 
 mod build;
+mod group;
 mod instant;
 mod snapshot;
 mod text;
@@ -18,10 +19,12 @@ use crate::findings::Finding;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
+pub use group::Group;
 pub use instant::{Instant, InstantError};
 pub use text::{Style, text};
 
 pub(crate) use build::{build, device_text, live_at, named_devices};
+pub(crate) use group::Groups;
 pub(crate) use snapshot::{Held, Moment, Tops, Words};
 
 /// The version of the report's shape.
@@ -169,6 +172,9 @@ pub struct DevicePeaks {
     pub reserved: Extreme,
     /// All use of the device, as NVML's samples saw it: the total less what is free.
     pub device_used: Option<Extreme>,
+    /// False when that sample was taken while memory was changing.
+    #[serde(default)]
+    pub device_used_exact: Option<bool>,
 }
 
 /// Rows that add up at every event: reserved = live + rounding + cached.
@@ -322,6 +328,12 @@ pub struct Snapshot {
     pub by_category: ByCategory,
     /// The device's ledger at this moment.
     pub ledger: Ledger,
+    /// The groups of alike allocations that hold most.
+    #[serde(default)]
+    pub top_groups: Vec<Group>,
+    /// As `top_scopes`, with scopes counted together whose names differ only in numbers, which are `*`.
+    #[serde(default)]
+    pub top_scope_groups: Vec<ScopeGroup>,
     /// The scopes that hold most, by live bytes of allocations made in them (not in scopes inside them).
     pub top_scopes: Vec<ScopeGroup>,
     /// The largest allocations.

@@ -10,10 +10,11 @@ use crate::journal::entry::Nanoseconds;
 use crate::ledger::CATEGORIES;
 use crate::timeline::{SampleRows, State};
 
+use super::group::{Groups, together};
 use super::{ByCategory, LargeAllocation, Ledger, Rows, ScopeGroup, Snapshot, seconds};
 
 /// How many scopes and allocations a snapshot names.
-const TOP: usize = 20;
+pub(super) const TOP: usize = 20;
 
 /// One live allocation, with numbers in place of text.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +46,16 @@ pub(crate) trait Words {
 /// Collects the largest scopes and allocations.
 #[derive(Debug, Default)]
 pub(crate) struct Tops {
-    scopes: HashMap<u32, Group>,
+    scopes: HashMap<u32, Sum>,
+    groups: Groups,
     /// By size, then by later birth first, so that the first element is the first to go.
     largest: BTreeSet<(u64, std::cmp::Reverse<u32>)>,
     held: HashMap<u32, Held>,
 }
 
-#[derive(Debug, Default)]
-struct Group {
+/// Live bytes of one scope.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
     bytes: u64,
     allocations: u64,
     live: [u64; CATEGORIES],
@@ -60,11 +63,11 @@ struct Group {
 
 impl Tops {
     pub fn add(&mut self, held: Held) {
-        let group = self.scopes.entry(held.scope).or_default();
-        group.bytes = group.bytes.wrapping_add(held.requested);
-        group.allocations += 1;
-        let live = &mut group.live[held.category as usize];
-        *live = live.wrapping_add(held.requested);
+        let mut live = [0; CATEGORIES];
+        live[held.category as usize] = held.requested;
+        let sum = self.scopes.entry(held.scope).or_default();
+        *sum = sum.and(Sum { bytes: held.requested, allocations: 1, live });
+        self.groups.add((held.name, held.scope, held.function), held.category, held.requested);
         let key = (held.requested, std::cmp::Reverse(held.birth));
         if self.largest.len() == TOP {
             if self.largest.first().is_some_and(|smallest| key < *smallest) {
@@ -79,15 +82,17 @@ impl Tops {
     }
 
     fn scopes(&self, words: &impl Words) -> Vec<ScopeGroup> {
-        let mut groups: Vec<(u32, &Group)> = self.scopes.iter().map(|(scope, group)| (*scope, group)).collect();
-        groups.sort_by_key(|(scope, group)| (std::cmp::Reverse(group.bytes), *scope));
-        let group = |(scope, group): &(u32, &Group)| ScopeGroup {
-            scope: words.scope(*scope),
-            bytes: group.bytes,
-            allocations: group.allocations,
-            by_category: ByCategory::from_numbers(group.live),
-        };
-        groups.iter().take(TOP).map(group).collect()
+        let mut sums: Vec<(u32, Sum)> = self.scopes.iter().map(|(scope, sum)| (*scope, *sum)).collect();
+        sums.sort_by_key(|(scope, sum)| (std::cmp::Reverse(sum.bytes), *scope));
+        sums.into_iter().take(TOP).map(|(scope, sum)| sum.of(words.scope(scope))).collect()
+    }
+
+    fn scope_groups(&self, words: &impl Words) -> Vec<ScopeGroup> {
+        let texts = self.scopes.iter().map(|(scope, sum)| (words.scope(*scope), (), *sum));
+        let mut groups: Vec<ScopeGroup> = together(texts, Sum::and).map(|(scope, (), sum)| sum.of(scope)).collect();
+        groups.sort_by(|a, b| (b.bytes, &a.scope).cmp(&(a.bytes, &b.scope)));
+        groups.truncate(TOP);
+        groups
     }
 
     fn allocations(&self, words: &impl Words) -> Vec<LargeAllocation> {
@@ -106,6 +111,22 @@ impl Tops {
             address: held.address,
         })
         .collect()
+    }
+}
+
+impl Sum {
+    fn and(self, more: Sum) -> Sum {
+        let mut live = self.live;
+        for (live, more) in live.iter_mut().zip(more.live) {
+            *live = live.wrapping_add(more);
+        }
+        let allocations = self.allocations + more.allocations;
+        Sum { bytes: self.bytes.wrapping_add(more.bytes), allocations, live }
+    }
+
+    fn of(&self, scope: String) -> ScopeGroup {
+        let by_category = ByCategory::from_numbers(self.live);
+        ScopeGroup { scope, bytes: self.bytes, allocations: self.allocations, by_category }
     }
 }
 
@@ -132,6 +153,8 @@ impl Moment {
             scope: self.scope,
             by_category: ByCategory::from_numbers(self.state.rows.live),
             ledger: Ledger::of(&self.state, self.sample.as_ref()),
+            top_groups: tops.groups.largest(words),
+            top_scope_groups: tops.scope_groups(words),
             top_scopes: tops.scopes(words),
             top_allocations: tops.allocations(words),
         }

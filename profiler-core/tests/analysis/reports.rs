@@ -5,7 +5,7 @@ use memscope_core::journal::entry::{Counters, Entry, ProcessIndex};
 use memscope_core::report::{Instant, Report, Style, text};
 use memscope_wire::{Category, Event, MemoryKind};
 
-use crate::trace::{ALLOC_ROW, Trace, UUID, training};
+use crate::trace::{ALLOC_ROW, Trace, UUID, UUID_TEXT, training};
 
 const MIB: u64 = 1 << 20;
 
@@ -158,13 +158,93 @@ fn an_out_of_memory_comes_first() {
 
 #[test]
 fn no_line_is_too_wide_and_colour_comes_only_when_asked() {
-    for trace in [training(), out_of_memory()] {
+    for trace in [training(), out_of_memory(), layers()] {
         let report = report(&trace, "peak");
         let plain = text(&report, Style::Plain);
         assert!(plain.lines().all(|line| line.chars().count() <= 100), "{plain}");
         assert!(!plain.contains('\x1b'));
         assert!(text(&report, Style::Ansi).contains('\x1b'));
     }
+}
+
+/// A model of 24 layers in unequal sizes, more than a list of the largest names.
+fn layers() -> Trace {
+    let mut trace = Trace::new(&["./train"], None);
+    trace.process(0, 31);
+    trace.device(0, 0, UUID, 8 << 30);
+    trace.tagged(0, 0x100_0000_0000, 400 * MIB, Category::Weights, "wte.weight");
+    trace.step(0, 1);
+    for layer in 0..24 {
+        trace.push(0, &format!("model/h.{layer}"));
+        let name = format!("h.{layer}.attn");
+        trace.tagged(0, 0x200_0000_0000 + (layer << 32), (100 + layer) * MIB, Category::Activations, &name);
+        trace.alloc(0, 0x300_0000_0000 + (layer << 32), MIB);
+        trace.pop(0);
+    }
+    trace.alloc(0, 0x400_0000_0000, 5 * MIB);
+    // Each poll meets a driver event within its window.
+    trace.now += 500_000;
+    trace.sample(UUID_TEXT, 8 << 30, 3000 * MIB, 20 * MIB, &[(31, 3000 * MIB)]);
+    trace
+}
+
+#[test]
+fn layers_are_counted_together() {
+    let report = report(&layers(), "peak");
+    let peak = report.peak.as_ref().expect("something was live");
+    let groups: Vec<(&str, &str, u64, u64)> = peak
+        .top_groups
+        .iter()
+        .map(|group| (group.name.as_str(), group.category.as_str(), group.bytes / MIB, group.allocations))
+        .collect();
+    // 24 layers from 100 MiB on, each 1 MiB larger; what has no name goes by its scope, and without one by its function.
+    let attention = (0..24).map(|layer| 100 + layer).sum();
+    let expected = [
+        ("h.*.attn", "activations", attention, 24),
+        ("wte.weight", "weights", 400, 1),
+        ("model/h.*", "unknown", 24, 24),
+        ("cuMemAlloc_v2", "unknown", 5, 1),
+    ];
+    assert_eq!(groups, expected);
+    let scopes: Vec<(&str, u64, u64)> = peak
+        .top_scope_groups
+        .iter()
+        .map(|group| (group.scope.as_str(), group.by_category.activations / MIB, group.allocations))
+        .collect();
+    assert_eq!(scopes, [("model/h.*", attention, 48), ("", 0, 2)]);
+    assert_eq!(peak.top_allocations.len(), 20);
+    insta::assert_snapshot!("layers", text(&report, Style::Plain));
+}
+
+#[test]
+fn use_that_was_sampled_while_memory_changed_is_told_as_such() {
+    let used = |trace: &Trace| report(trace, "peak").devices[0].peak;
+    let mut trace = layers();
+    assert_eq!(used(&trace).device_used_exact, Some(false));
+    assert_eq!(used(&trace).device_used.expect("a sample").bytes, 3020 * MIB);
+    // A later one is quiet, and saw more.
+    trace.now = 8_000_000;
+    trace.sample(UUID_TEXT, 8 << 30, 3001 * MIB, 20 * MIB, &[(31, 3001 * MIB)]);
+    assert_eq!(used(&trace).device_used_exact, Some(true));
+    let plain = text(&report(&trace, "peak"), Style::Plain);
+    assert!(!plain.contains("while memory was changing"), "{plain}");
+    assert!(plain.contains("The device as a whole, at the sample of 0.008 s:"), "{plain}");
+    // The only exact one came before anything was in use; a later one saw more, close to an allocation.
+    let mut early = Trace::new(&["./train"], None);
+    early.process(0, 31);
+    early.device(0, 0, UUID, 8 << 30);
+    early.sample(UUID_TEXT, 8 << 30, 0, 0, &[]);
+    early.now = 100_000_000;
+    early.tagged(0, 0x1000_0000, 100 * MIB, Category::Weights, "weights");
+    let unused = text(&report(&early, "peak"), Style::Plain);
+    assert!(unused.contains("every exact telemetry sample came while it was not in use"), "{unused}");
+    assert!(!unused.contains("that a sample saw"), "{unused}");
+    early.now += 100;
+    early.sample(UUID_TEXT, 8 << 30, 150 * MIB, 0, &[(31, 150 * MIB)]);
+    let changing = text(&report(&early, "peak"), Style::Plain);
+    assert!(changing.contains("that a sample saw, while memory was changing: 150.0 MiB at 0.100 s."), "{changing}");
+    let without = text(&report(&out_of_memory(), "peak"), Style::Plain);
+    assert!(without.contains("The device as a whole is not known: no telemetry sample was taken."), "{without}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use crate::findings::{Detail, Finding, Oom, Severity};
 use crate::report::units::{bytes, exact, grouped, share, time};
 
-use super::{Page, count, fit};
+use super::Page;
 
 impl Page {
     pub(super) fn findings(&mut self, findings: &[&Finding]) {
@@ -56,13 +56,7 @@ impl Page {
             self.line("    Held most by:");
         }
         for group in oom.largest_groups.iter().take(5) {
-            let number = count(group.allocations, "allocation", "allocations");
-            self.line(format!(
-                "      {:>11}  {:<12} {number:<18} {}",
-                bytes(group.bytes),
-                group.category,
-                fit(&group.name, 44)
-            ));
+            self.held("      ", (group.bytes, group.allocations), &group.category, &group.name);
         }
     }
 }

@@ -4,11 +4,13 @@
 //! Names come from the program: control characters in them are not passed on to the terminal.
 
 mod findings;
+mod moment;
+mod tops;
 
 use crate::findings::{Detail, Severity};
 
-use super::units::{bytes, exact, grouped, share, signed_bytes, time};
-use super::{DeviceReport, Ledger, Report, Snapshot, StepReport};
+use super::units::{bytes, exact, grouped, share, time};
+use super::{DeviceReport, Report, StepReport};
 
 /// How the text is dressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,8 +23,6 @@ pub enum Style {
 }
 
 const WIDTH: usize = 100;
-const BAR: usize = 40;
-const ROWS: usize = 10;
 /// Steps shown before and after the gap, when there are many.
 const STEPS: (usize, usize) = (4, 8);
 
@@ -140,100 +140,6 @@ impl Page {
             let line = format!("{} EVENTS WERE DROPPED: figures may be wrong.", grouped(report.dropped_events));
             let line = self.paint("1;31", &line);
             self.line(line);
-        }
-    }
-
-    fn snapshot(&mut self, report: &Report, at: &Snapshot, title: &str) {
-        self.title(&format!("{title}: {} live", exact(at.bytes)));
-        let mut place = vec![format!("at {}", time(at.time_s))];
-        place.push(at.step.map_or("before the first step".to_owned(), |step| format!("step {step}")));
-        place.extend(at.phase.as_ref().map(|phase| format!("phase {}", fit(phase, 20))));
-        place.extend(
-            at.scope.as_ref().filter(|scope| !scope.is_empty()).map(|scope| format!("scope {}", fit(scope, 40))),
-        );
-        self.line(format!("  {}", fit(&place.join(", "), WIDTH - 2)));
-        self.line(format!("  on {}", fit(&at.device, WIDTH - 5)));
-        self.line("");
-        for (name, value) in at.by_category.named() {
-            if value > 0 {
-                let bar = self.bar(value, at.bytes);
-                self.line(format!("  {name:<12} {bar} {:>11} {:>5.1} %", bytes(value), share(value, at.bytes)));
-            }
-        }
-        let capacity = report.devices.iter().find(|device| device.uuid == at.device).and_then(|device| device.capacity);
-        self.ledger(&at.ledger, capacity);
-        self.tops(at);
-    }
-
-    fn bar(&self, part: u64, whole: u64) -> String {
-        let filled = ((share(part, whole) / 100.0 * BAR as f64).round() as usize).clamp(1, BAR);
-        let mark = if self.style == Style::Ansi { "█" } else { "#" };
-        let bar = self.paint("36", &mark.repeat(filled));
-        format!("{bar}{}", " ".repeat(BAR - filled))
-    }
-
-    fn ledger(&mut self, ledger: &Ledger, capacity: Option<u64>) {
-        self.title("Ledger at that moment");
-        let row = |sign: &str, name: &str, value: String, exact: String| {
-            format!("  {sign} {name:<34} {value:>12}  {exact:>22}")
-        };
-        let rows = &ledger.rows;
-        let plain = |sign: &str, name: &str, value: u64| row(sign, name, bytes(value), format!("{} B", grouped(value)));
-        self.line(plain(" ", "live", rows.live));
-        self.line(plain("+", "rounding", rows.rounding));
-        self.line(plain("+", "cached", rows.cached));
-        self.line(plain("=", "reserved", rows.reserved));
-        if ledger.managed.reserved > 0 {
-            self.line(plain(" ", "managed, apart", ledger.managed.reserved));
-        }
-        let Some(device) = &ledger.device else {
-            self.line("  The device as a whole is not known: no telemetry sample without driver events around it.");
-            return;
-        };
-        let signed = |sign: &str, name: &str, value: Option<i64>| {
-            row(sign, name, value.map_or("not told".to_owned(), signed_bytes), String::new())
-        };
-        let told = |sign: &str, name: &str, value: Option<u64>| match value {
-            Some(value) => plain(sign, name, value),
-            None => row(sign, name, "not told".to_owned(), String::new()),
-        };
-        self.line(format!("  The device as a whole, at the sample of {}:", time(device.sample_time_s)));
-        self.line(plain(" ", "reserved", device.reserved));
-        self.line(signed("+", "unexplained (contexts, libraries)", device.unexplained));
-        self.line(told("=", "this program's processes", device.this_process));
-        self.line(told("+", "other processes", device.other_processes));
-        self.line(told("+", "firmware and driver", device.firmware_reserved));
-        self.line(signed("+", "unowned", device.unowned));
-        self.line(plain("=", "device used", device.device_used));
-        if let Some(capacity) = capacity {
-            self.line(plain(" ", "of capacity", capacity));
-        }
-    }
-
-    fn tops(&mut self, at: &Snapshot) {
-        if at.top_scopes.iter().any(|group| !group.scope.is_empty()) {
-            self.title("Scopes that hold most");
-            for group in at.top_scopes.iter().take(ROWS) {
-                let scope = if group.scope.is_empty() { "(outside all scopes)" } else { &group.scope };
-                let most = group.by_category.named().into_iter().max_by_key(|(_, bytes)| *bytes);
-                let most = most.map_or("", |(name, _)| name);
-                let number = count(group.allocations, "allocation", "allocations");
-                self.line(format!("  {:>11}  {number:<18} {most:<12} {}", bytes(group.bytes), fit(scope, 52)));
-            }
-        }
-        if !at.top_allocations.is_empty() {
-            self.title("Largest allocations");
-        }
-        for allocation in at.top_allocations.iter().take(ROWS) {
-            let name = allocation.name.as_deref().or(allocation.function.as_deref()).unwrap_or("(no name)");
-            let step = allocation.step.map_or("before steps".to_owned(), |step| format!("step {step}"));
-            self.line(format!(
-                "  {:>11}  {:<12} {:<34} {step:<12} {}",
-                bytes(allocation.bytes),
-                allocation.category,
-                fit(name, 34),
-                fit(&allocation.scope, 23)
-            ));
         }
     }
 

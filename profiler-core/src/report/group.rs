@@ -1,0 +1,152 @@
+//! Live allocations counted together where their names differ only in numbers: the layers of a model.
+//!
+//! Owns: the rule by which names are alike. Refuses: to hide a name that stands alone.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use memscope_wire::Category;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::snapshot::{TOP, Words};
+
+/// Live allocations of one category whose names (else scopes, else functions) differ at most in numbers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// Name, else scope, else the driver's function; where several are counted together, with `*` for their numbers.
+    pub name: String,
+    /// What they are for.
+    pub category: String,
+    /// Live bytes.
+    pub bytes: u64,
+    /// How many.
+    pub allocations: u64,
+}
+
+/// Collects allocations by name, else scope, else function.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    sums: HashMap<(Label, Category), (u64, u64)>,
+}
+
+/// What an allocation goes by, a number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Label {
+    Name(u32),
+    Scope(u32),
+    Function(u32),
+}
+
+impl Groups {
+    /// Takes in one allocation: the numbers of its name, scope and function, and its bytes.
+    pub fn add(&mut self, (name, scope, function): (u32, u32, u32), category: Category, bytes: u64) {
+        let label = match (name, scope) {
+            (0, 0) => Label::Function(function),
+            (0, scope) => Label::Scope(scope),
+            (name, _) => Label::Name(name),
+        };
+        let sum = self.sums.entry((label, category)).or_default();
+        *sum = (sum.0.wrapping_add(bytes), sum.1 + 1);
+    }
+
+    /// The groups that hold most.
+    pub fn largest(&self, words: &impl Words) -> Vec<Group> {
+        let texts = self.sums.iter().map(|((label, category), sum)| {
+            let text = match *label {
+                Label::Name(number) | Label::Function(number) => words.name(number),
+                Label::Scope(node) => words.scope(node),
+            };
+            (text, *category, *sum)
+        });
+        let mut groups: Vec<Group> = together(texts, |sum, more| (sum.0.wrapping_add(more.0), sum.1 + more.1))
+            .map(|(name, category, (bytes, allocations))| Group {
+                name,
+                category: category.name().to_owned(),
+                bytes,
+                allocations,
+            })
+            .collect();
+        groups.sort_by(|a, b| (b.bytes, &a.name, &a.category).cmp(&(a.bytes, &b.name, &b.category)));
+        groups.truncate(TOP);
+        groups
+    }
+}
+
+/// Adds up what has alike texts and the same key. A text that stands alone stays as it is.
+pub(crate) fn together<K: Copy + Eq + Hash, V: Copy>(
+    items: impl Iterator<Item = (String, K, V)>,
+    add: impl Fn(V, V) -> V,
+) -> impl Iterator<Item = (String, K, V)> {
+    let mut merged: HashMap<(String, K), (Option<String>, V)> = HashMap::new();
+    for (text, key, value) in items {
+        merged
+            .entry((pattern(&text), key))
+            .and_modify(|(alone, sum)| {
+                if alone.as_ref().is_some_and(|alone| *alone != text) {
+                    *alone = None;
+                }
+                *sum = add(*sum, value);
+            })
+            .or_insert((Some(text), value));
+    }
+    merged.into_iter().map(|((pattern, key), (alone, sum))| (alone.unwrap_or(pattern), key, sum))
+}
+
+/// A text with `*` for each number that ends a word: `h.11.attn` and `block12/out` count layers, `conv2d` does not.
+pub(crate) fn pattern(text: &str) -> String {
+    // A name whose text never came is shown by its hash.
+    if text.starts_with('#') {
+        return text.to_owned();
+    }
+    let mut pattern = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|char: char| char.is_ascii_digit()) {
+        let digits = rest[start..].find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len() - start);
+        let end = start + digits;
+        pattern.push_str(&rest[..start]);
+        if rest[end..].starts_with(char::is_alphanumeric) {
+            pattern.push_str(&rest[start..end]);
+        } else {
+            pattern.push('*');
+        }
+        rest = &rest[end..];
+    }
+    pattern.push_str(rest);
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_end_a_word_are_replaced() {
+        for (text, expected) in [
+            ("transformer.h.11.attn.probabilities", "transformer.h.*.attn.probabilities"),
+            ("transformer/h.3/attn", "transformer/h.*/attn"),
+            ("block12/out[7]", "block*/out[*]"),
+            ("layer_3_of_12", "layer_*_of_*"),
+            ("conv2d.weight", "conv2d.weight"),
+            ("7b model", "7b model"),
+            ("größe9", "größe*"),
+            ("9é", "9é"),
+            ("#0123456789abcdef01", "#0123456789abcdef01"),
+            ("", ""),
+            ("42", "*"),
+        ] {
+            assert_eq!(pattern(text), expected);
+        }
+    }
+
+    #[test]
+    fn only_texts_that_differ_lose_their_numbers() {
+        let items = [("h.1.out", 'a', 1), ("h.2.out", 'a', 2), ("h.2.out", 'b', 4), ("cuMemAlloc_v2", 'a', 8)];
+        let items = items.into_iter().chain([("cuMemAlloc_v2", 'a', 16)]);
+        let items = items.map(|(text, key, value)| (text.to_owned(), key, value));
+        let mut merged: Vec<_> = together(items, |sum: i32, more| sum + more).collect();
+        merged.sort();
+        let expected = [("cuMemAlloc_v2", 'a', 24), ("h.*.out", 'a', 3), ("h.2.out", 'b', 4)];
+        assert_eq!(merged, expected.map(|(text, key, value)| (text.to_owned(), key, value)));
+    }
+}

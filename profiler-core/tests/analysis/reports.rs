@@ -217,6 +217,20 @@ fn layers_are_counted_together() {
 }
 
 #[test]
+fn sizes_tell_apart_what_has_no_name() {
+    let mut trace = Trace::new(&["./simple"], None);
+    trace.process(0, 31);
+    trace.device(0, 0, UUID, 8 << 30);
+    for number in 0..12 {
+        trace.alloc(0, 0x100_0000_0000 + (number << 32), (100 + number / 4) * MIB);
+    }
+    let plain = text(&report(&trace, "peak"), Style::Plain);
+    let list: Vec<&str> = plain.lines().skip_while(|line| !line.starts_with("Largest")).skip(1).take(4).collect();
+    let sizes: Vec<&str> = list.iter().filter_map(|line| line.split("MiB").next()).map(str::trim).collect();
+    assert_eq!(sizes, ["102.0", "101.0", "100.0", ""], "{plain}");
+}
+
+#[test]
 fn use_that_was_sampled_while_memory_changed_is_told_as_such() {
     let used = |trace: &Trace| report(trace, "peak").devices[0].peak;
     let mut trace = layers();

@@ -45,7 +45,9 @@ impl Page {
         let mut shown = Vec::new();
         for allocation in &at.top_allocations {
             let name = allocation.name.as_deref().or(allocation.function.as_deref()).unwrap_or("(no name)");
-            let kind = (pattern(name), pattern(&allocation.scope), &allocation.category);
+            // Of what has no name, the size is all that tells it apart.
+            let size = allocation.name.is_none().then_some(allocation.bytes);
+            let kind = (pattern(name), pattern(&allocation.scope), &allocation.category, size);
             if shown.contains(&kind) {
                 continue;
             }

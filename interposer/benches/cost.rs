@@ -2,16 +2,30 @@
 //! added to the start of a program that never uses CUDA.
 //!
 //! `cargo bench -p memscope-interposer`. Each figure is the median of the differences of interleaved pairs (without, with),
-//! and the 95 % confidence interval of that median. The program is tests/programs/cost.c. Its median batch of calls tells what
-//! the hooks cost; its mean includes the growth of the log: the kernel provides and clears a page for every 64 events, in
-//! memory (/dev/shm) and in the program's thread. Nobody drains the log meanwhile.
+//! and the 95 % confidence interval of that median. The program is tests/programs/cost.c; its median batch of calls tells what
+//! the hooks cost, its mean all that a user pays. Two things decide about the mean:
+//!
+//! - Who grows the log. With *memscope recording*, as in `memscope run`, a recorder of memscope-core follows the program: it
+//!   moves the events into a journal, provides the log's memory ahead of the program and takes it back. With *nobody
+//!   recording*, the program provides it itself: the kernel finds and clears a page for every 64 events, in its thread.
+//! - How fast the calls come. *Bursts* of 1,024 calls with a pause of a millisecond are about a million calls a second in each
+//!   thread, more than any trainer makes. *Back to back* is as fast as the program can loop over a driver that does nothing:
+//!   faster than any recorder can provide memory, let alone keep the events.
+//!
+//! Wall time is what a user sees; on a busy machine it has the waiting for a processor in it. Processor time of the calling
+//! thread, kernel included, has not.
 
 #[path = "../tests/interposer/stage.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]
 mod stage;
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::time::Instant;
+
+use memscope_core::journal::entry::SessionInfo;
+use memscope_core::recorder::{Options, Recorder};
+use memscope_core::session::SessionFolder;
 
 const PAIRS: usize = 31;
 
@@ -56,7 +70,7 @@ fn report(what: &str, unit: &str, goal: Option<f64>, (plain, added): &(Median, M
         None => "no goal".to_owned(),
     };
     println!(
-        "{what:<44} {:>7.1} {unit} plain, {:>6.1} {unit} added [{:.1}, {:.1}], {verdict}",
+        "{what:<58} {:>7.1} {unit} plain, {:>6.1} {unit} added [{:.1}, {:.1}], {verdict}",
         plain.value, added.value, added.low, added.high
     );
 }
@@ -70,22 +84,68 @@ fn logs() -> PathBuf {
     folder
 }
 
-/// Nanoseconds a call: of the median batch, and of all.
-fn call_cost(threads: u32, logs: &Path) -> [(Median, Median); 2] {
-    const BATCHES: &str = "10000";
+/// How fast the calls come.
+#[derive(Clone, Copy)]
+enum Pace {
+    BackToBack,
+    Bursts,
+}
+
+impl Pace {
+    /// Batches of a thread, and microseconds between bursts: arguments of the program.
+    fn arguments(self) -> [&'static str; 2] {
+        match self {
+            Pace::BackToBack => ["10000", "0"],
+            Pace::Bursts => ["15000", "1000"],
+        }
+    }
+}
+
+/// Who reads the log.
+#[derive(Clone, Copy)]
+enum Reader {
+    Nobody,
+    Memscope,
+}
+
+/// Nanoseconds a call: wall time of the median batch, wall time of all, processor time of all.
+fn call_cost(threads: u32, pace: Pace, reader: Reader, logs: &Path) -> [(Median, Median); 3] {
     let program = stage::linked_program("cost");
     let driver = stage::driver("");
+    let threads = threads.to_string();
+    let run = |command: &mut Command| stage::output(command.arg(&threads).args(pace.arguments()));
     compare(|with| {
-        let mut command = if with { stage::recorded(&program, &driver, logs) } else { stage::plain(&program, &driver) };
-        let output = stage::output(command.args([&threads.to_string(), BATCHES]));
+        let output = match (with, reader) {
+            (false, _) => run(&mut stage::plain(&program, &driver)),
+            (true, Reader::Nobody) => {
+                let output = run(&mut stage::recorded(&program, &driver, logs));
+                for log in std::fs::read_dir(logs).unwrap() {
+                    std::fs::remove_file(log.unwrap().path()).unwrap();
+                }
+                output
+            }
+            (true, Reader::Memscope) => beside_a_recorder(|logs| run(&mut stage::recorded(&program, &driver, logs))),
+        };
         assert!(output.status.success(), "{output:?}");
-        for log in std::fs::read_dir(logs).unwrap() {
-            std::fs::remove_file(log.unwrap().path()).unwrap();
-        }
         let text = String::from_utf8(output.stdout).unwrap();
-        let (median, mean) = text.trim().split_once(' ').unwrap();
-        [median.parse().unwrap(), mean.parse().unwrap()]
+        let figures: Vec<f64> = text.split_whitespace().map(|figure| figure.parse().unwrap()).collect();
+        figures.try_into().unwrap()
     })
+}
+
+/// Runs a program beside memscope's recorder, as `memscope run` does. Nothing may be lost.
+fn beside_a_recorder(run: impl FnOnce(&Path) -> Output) -> Output {
+    let place = std::env::temp_dir().join(format!("memscope-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    let session = SessionInfo::begin(vec!["cost".to_owned()]);
+    let folder = SessionFolder::create(&place.join("cost.mscope"), &session).unwrap();
+    let recorder = Recorder::start(&folder, Options::default(), None).unwrap();
+    let output = run(&folder.logs());
+    let summary = recorder.finish(output.status.code()).unwrap();
+    assert_eq!((summary.progress.dropped, summary.uncommitted), (0, 0), "{summary:?}");
+    folder.remove().unwrap();
+    std::fs::remove_dir_all(&place).unwrap();
+    output
 }
 
 /// Microseconds from the start of a program to its end.
@@ -104,12 +164,19 @@ fn start_cost(logs: &Path) -> [(Median, Median); 1] {
 
 fn main() {
     let logs = logs();
-    println!("{PAIRS} interleaved pairs; median [95 % interval]");
+    println!("{PAIRS} interleaved pairs; median [95 % interval]; wall time unless it says processor time");
     for threads in [1, 2] {
-        let [hooks, all] = call_cost(threads, &logs);
-        let goal = if threads == 1 { Some(25.0) } else { None };
-        report(&format!("recorded call, {threads} thread(s)"), "ns", goal, &hooks);
-        report("  with the growth of the log", "ns", None, &all);
+        println!("recorded call, {threads} thread(s)");
+        for (pace, paced) in [(Pace::Bursts, "bursts"), (Pace::BackToBack, "back to back")] {
+            for (reader, read) in [(Reader::Memscope, "memscope recording"), (Reader::Nobody, "nobody recording")] {
+                let [hooks, all, processor] = call_cost(threads, pace, reader, &logs);
+                // What a user of `memscope run` pays.
+                let goal = matches!((pace, reader), (Pace::Bursts, Reader::Memscope)).then_some(25.0);
+                report(&format!("  {paced}, {read}: mean"), "ns", goal, &all);
+                report(&format!("  {paced}, {read}: mean, processor time"), "ns", None, &processor);
+                report(&format!("  {paced}, {read}: median batch"), "ns", None, &hooks);
+            }
+        }
     }
     let [start] = start_cost(&logs);
     report("start of /bin/true", "µs", Some(200.0), &start);

@@ -121,7 +121,7 @@ pub fn create(state: &State) -> bool {
     // SAFETY: as above.
     let header = unsafe { &*log };
     if log::grow(state, header, CHUNK_SLOTS) {
-        log::populate(state, header, 0, CHUNK_SLOTS / 16);
+        log::populate(state, header, 0);
     } else {
         state.full.store(1, Relaxed);
     }

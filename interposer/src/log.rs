@@ -6,7 +6,8 @@
 //!
 //! Growing needs no lock, because allocating the same range twice does no harm: whoever claims a slot beyond
 //! [`LogHeader::allocated`] allocates it. It is done half a chunk ahead by the thread that claims the slot in the middle, so
-//! that nobody meets the edge.
+//! that nobody meets the edge. While memscope records it is done further ahead by memscope, and there is nothing left to do
+//! but to map the pages.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, SLOT_BYTES};
@@ -19,6 +20,8 @@ use crate::{clock, creation, system};
 /// Slots whose pages are made present in the process at a time (64 KiB), ahead of their use: a page fault in the hook of
 /// every 64th event costs more than the event.
 const STEP_SLOTS: u64 = 1024;
+/// Size of a page of memory.
+const PAGE_BYTES: usize = 4096;
 
 /// After the file failed to grow, every so many-th event tries again.
 const RETRY_INTERVAL: u64 = 1024;
@@ -106,7 +109,7 @@ fn prepare(state: &State, header: &LogHeader, slot: u64) -> bool {
     }
     let ahead = (slot / STEP_SLOTS + 1) * STEP_SLOTS;
     if slot % STEP_SLOTS == STEP_SLOTS / 2 && ahead < header.allocated.0.load(Acquire) {
-        populate(header, ahead, STEP_SLOTS);
+        populate(state, header, ahead);
     }
     true
 }
@@ -116,14 +119,26 @@ fn chunk_end(slot: u64) -> u64 {
     (slot / CHUNK_SLOTS + 1) * CHUNK_SLOTS
 }
 
-/// Makes the pages of slots present and writable, if the kernel can (Linux 5.14); a page fault does it otherwise.
-pub fn populate(header: &LogHeader, first: u64, slots: u64) {
+/// Makes the pages of the step that begins with slot `first` present and writable, if the kernel can; page faults do it
+/// otherwise. The step lies in the allocated part of the file.
+///
+/// What is cheaper depends on who allocated the space. Where it was this process, each page is yet to be cleared, one by
+/// one (Linux 5.14). Where it was memscope, the pages of its shared memory are ready, and one fault maps 16 of them at once,
+/// but only for a read; what it maps is writable, because the memory is shared. The 16 are aligned to addresses, the step is
+/// not: its first and its last page stand for all.
+pub fn populate(state: &State, header: &LogHeader, first: u64) {
     const MADV_POPULATE_WRITE: i32 = 23;
-    let offset = HEADER_BYTES + first as usize * SLOT_BYTES;
-    // SAFETY: the range lies in the mapping and in the allocated part of the file; its content does not change.
+    let bytes = STEP_SLOTS * SLOT_BYTES as u64;
+    // SAFETY: the step lies in the mapping and in the allocated part of the file, and its content does not change.
     unsafe {
-        let address = (&raw const *header).cast::<u8>().add(offset).cast_mut();
-        system::advise(address, slots * SLOT_BYTES as u64, MADV_POPULATE_WRITE);
+        let address = (&raw const *header).cast::<u8>().add(HEADER_BYTES + first as usize * SLOT_BYTES);
+        if first < state.grown.load(Relaxed) {
+            system::advise(address.cast_mut(), bytes, MADV_POPULATE_WRITE);
+        } else {
+            for page in [address, address.add(bytes as usize - PAGE_BYTES)] {
+                core::hint::black_box((*page.cast::<Slot>()).head.load(Relaxed));
+            }
+        }
     }
 }
 
@@ -142,6 +157,7 @@ pub fn grow(state: &State, header: &LogHeader, end: u64) -> bool {
     if system::allocate(descriptor, offset, file_end - offset).is_err() {
         return false;
     }
+    state.grown.fetch_max(end, Relaxed);
     header.allocated.0.fetch_max(end, Release);
     state.full.store(0, Relaxed);
     refresh_calibration(state, header);

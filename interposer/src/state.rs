@@ -31,6 +31,8 @@ pub struct State {
     pub devices: AtomicU64,
     /// Slots that the mapping has room for.
     pub capacity: AtomicU64,
+    /// Slots below this one may lie in space that this process has allocated: the kernel has not cleared its pages yet.
+    pub grown: AtomicU64,
     /// Events lost while there was no header to count them in.
     pub lost: AtomicU64,
     /// Claims refused since the file last failed to grow.
@@ -163,6 +165,7 @@ unsafe extern "C" fn forget() {
     state.generation.store(0, Relaxed);
     state.full.store(0, Relaxed);
     state.devices.store(0, Relaxed);
+    state.grown.store(0, Relaxed);
     state.lost.store(0, Relaxed);
     state.refused.store(0, Relaxed);
     state.decision.store(UNDECIDED, Release);

@@ -231,16 +231,13 @@ impl Event {
             Event::FreeRefused { address, slot, result, row } => {
                 (kind::FREE_REFUSED, [address, slot, result as u32 as u64, 0, pack(0, row, 0), 0])
             }
-            Event::AllocFailed { requested, free, total, device, result, row, memory } => (
-                kind::ALLOC_FAILED,
-                [requested, free, total, result as u32 as u64, pack(device, row, memory as u8), 0],
-            ),
+            Event::AllocFailed { requested, free, total, device, result, row, memory } => {
+                (kind::ALLOC_FAILED, [requested, free, total, result as u32 as u64, pack(device, row, memory as u8), 0])
+            }
             Event::BlockAlloc { address, bytes, requested, stream, origin } => {
                 (kind::BLOCK_ALLOC, [address, bytes, requested, stream, pack(0, 0, origin as u8), 0])
             }
-            Event::BlockFree { address, origin } => {
-                (kind::BLOCK_FREE, [address, 0, 0, 0, pack(0, 0, origin as u8), 0])
-            }
+            Event::BlockFree { address, origin } => (kind::BLOCK_FREE, [address, 0, 0, 0, pack(0, 0, origin as u8), 0]),
             Event::Tag { address, name, category, origin } => {
                 (kind::TAG, [address, name.0, category as u64, 0, pack(0, 0, origin as u8), 0])
             }

@@ -4,6 +4,9 @@
 //! It makes sure that the file's space up to that slot is allocated (`fallocate` by chunks, then [`LogHeader::allocated`]),
 //! writes the words, and commits by storing [`Slot::head`] with release ordering. A slot whose head is 0 is not committed.
 //! A claim beyond what could be allocated is counted in [`LogHeader::dropped`] and never committed.
+//!
+//! Anyone may grow the log: allocate the file's space from [`LogHeader::allocated`] on, up to [`LogHeader::capacity`], and
+//! then raise `allocated` by an atomic maximum. It is never lowered.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -58,7 +61,9 @@ pub struct LogHeader {
     pub executable_bytes: u32,
     /// Bytes used in [`LogHeader::command`].
     pub command_bytes: u32,
-    reserved: [u8; 40],
+    /// Slots that the writer's mapping has room for: `allocated` may be raised so far. 0: only the writer raises it.
+    pub capacity: u64,
+    reserved: [u8; 32],
 
     /// Next slot to be claimed.
     pub head: PaddedU64,
@@ -152,5 +157,6 @@ impl Record {
 const _: () = assert!(size_of::<LogHeader>() == HEADER_BYTES);
 const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
 const _: () = assert!(size_of::<Record>() == SLOT_BYTES);
+const _: () = assert!(core::mem::offset_of!(LogHeader, capacity) == 88);
 const _: () = assert!(core::mem::offset_of!(LogHeader, head) == 128);
 const _: () = assert!(core::mem::offset_of!(LogHeader, executable) == 576);

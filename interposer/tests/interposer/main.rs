@@ -10,6 +10,7 @@
 //! | `processes.rs` | fork, vfork, clone, exec |
 //! | `threads.rs` | many threads, signals, address reuse |
 //! | `adversity.rs` | full and missing folders, limits, closed descriptors |
+//! | `recording.rs` | together with memscope's recorder |
 //! | `library.rs` | the library file itself: symbols, heap |
 
 mod adversity;
@@ -17,6 +18,7 @@ mod library;
 mod log_reader;
 mod look_ups;
 mod processes;
+mod recording;
 mod records;
 mod stage;
 mod threads;

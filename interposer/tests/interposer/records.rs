@@ -84,7 +84,8 @@ fn annotations_from_cxx_are_recorded() {
     if std::process::Command::new("c++").arg("--version").output().is_err() {
         use std::io::Write;
         // Past the test harness, which hides what passing tests print.
-        let _ = writeln!(std::io::stderr(), "SKIPPED annotations_from_cxx_are_recorded: there is no C++ compiler (c++)");
+        let _ =
+            writeln!(std::io::stderr(), "SKIPPED annotations_from_cxx_are_recorded: there is no C++ compiler (c++)");
         return;
     }
     expect_annotations("cxx11", "c++", &["-std=c++11", "-x", "c++"]);

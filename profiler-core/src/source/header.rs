@@ -1,7 +1,8 @@
 //! A log's header page as plain values.
 //!
 //! Owns: where each field lies (from [`LogHeader`]'s own layout) and what makes a header readable. Refuses: to map the
-//! file: it is read with pread, so that a log that shrinks or is nonsense is an error and never a SIGBUS.
+//! file: it is read with pread, so that a log that shrinks or is nonsense is an error and never a SIGBUS. (One field is
+//! raised through a mapping, in growth.rs.)
 
 use std::fs::File;
 use std::io;
@@ -41,6 +42,8 @@ pub(super) struct Birth {
     pub parent_pid: u32,
     pub rank: i32,
     pub first: Reading,
+    /// Slots up to which others than the writer may grow the log.
+    pub capacity: u64,
     pub boot_id: [u8; 16],
     pub executable: String,
     pub command: Vec<String>,
@@ -99,6 +102,7 @@ impl Page {
                 ticks: self.u64(offset_of!(LogHeader, first_ticks)),
                 monotonic_ns: self.u64(offset_of!(LogHeader, first_nanoseconds)),
             },
+            capacity: self.u64(offset_of!(LogHeader, capacity)),
             boot_id,
             executable: self.text(offset_of!(LogHeader, executable), 1024, offset_of!(LogHeader, executable_bytes)),
             command: command.trim_end_matches('\0').split('\0').map(str::to_owned).collect(),

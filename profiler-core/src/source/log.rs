@@ -1,8 +1,8 @@
 //! One log: what of it can be read, reading it in slot order, and giving its memory back.
 //!
-//! Owns: the reader's side of the protocol in [`memscope_wire::log`]. Refuses: to wait. A slot that is claimed and not
-//! committed ends what can be read until it is committed, or its process is gone, or the log has committed far beyond it
-//! for a while; in the last two cases it becomes a record of kind 0 and is counted.
+//! Owns: the reader's side of the protocol in [`memscope_wire::log`]; space ahead of the writer is growth.rs's. Refuses: to
+//! wait. A slot that is claimed and not committed ends what can be read until it is committed, or its process is gone, or
+//! the log has committed far beyond it for a while; in the last two cases it becomes a record of kind 0 and is counted.
 //!
 //! Ordering: each batch is read twice. What was committed in the first copy is taken from the second one, so that every
 //! word of a record is loaded after its commit was seen, whatever the order in which the kernel copies.
@@ -19,6 +19,7 @@ use memscope_wire::Record;
 use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, MAX_SLOTS, SLOT_BYTES};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
+use super::growth::{Growth, give_back_ahead};
 use super::header::{Birth, Page, State, write_calibration};
 use super::process::{Sight, look};
 use super::{Mode, Options, Patience, Resume};
@@ -41,6 +42,7 @@ pub(super) struct Log {
     file: File,
     path: PathBuf,
     state: State,
+    growth: Growth,
     /// Slots below this one are in the file.
     readable: u64,
     /// The slot to be read next.
@@ -100,6 +102,7 @@ impl Log {
             file,
             path,
             state: State { head: 0, allocated: 0, dropped: 0, faults: 0, last: None, closed: false },
+            growth: Growth::new(resume.next_slot),
             readable: 0,
             next: resume.next_slot,
             uncommitted: resume.uncommitted,
@@ -132,6 +135,9 @@ impl Log {
         self.readable = said.min(in_file);
         self.note_life(sight, over, options.quiet);
         self.calibrate(options.mode);
+        if options.mode == Mode::Record && !self.life.gone {
+            self.growth.follow(&self.file, self.birth.capacity, &self.state, self.life.seen_as.is_some());
+        }
         Ok(())
     }
 
@@ -281,6 +287,13 @@ impl Log {
         self.released = end;
     }
 
+    /// Gives back the space that lies ahead of a writer that is gone for certain.
+    pub fn release_ahead(&mut self) {
+        if self.releases && self.is_settled() {
+            give_back_ahead(&self.file, &self.state);
+        }
+    }
+
     /// True when the process is gone and everything was read.
     pub fn is_done(&self) -> bool {
         self.life.gone && self.next >= self.readable
@@ -309,6 +322,7 @@ impl Log {
     }
 }
 
-fn slot_offset(slot: u64) -> u64 {
+/// Where a slot lies in the file, in bytes.
+pub(super) fn slot_offset(slot: u64) -> u64 {
     HEADER_BYTES as u64 + slot * SLOT_BYTES as u64
 }

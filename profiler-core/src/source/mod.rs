@@ -3,6 +3,7 @@
 //! Owns: finding the logs, the order of their entries, and when a log is at its end. Refuses: the journal's file, and to
 //! interpret records. One broken log is a notice; the others go on.
 
+mod growth;
 mod header;
 mod log;
 mod process;
@@ -30,7 +31,7 @@ const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// What may be done to the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Refresh their calibration and give back the memory of what was read.
+    /// Refresh their calibration, provide space ahead of their writers, and give back the memory of what was read.
     Record,
     /// Nothing: only look.
     Inspect,
@@ -179,6 +180,7 @@ impl Source {
         self.logs.retain_mut(|followed| {
             followed.log.release();
             if followed.is_settled() {
+                followed.log.release_ahead();
                 self.over.0 += 1;
                 add(&mut self.over.1, followed.log.counters());
             }

@@ -14,7 +14,7 @@ use memscope_wire::log::CHUNK_SLOTS;
 
 use crate::writer::{LogWriter, Writing, record};
 
-fn quick(mode: Mode) -> Options {
+pub fn quick(mode: Mode) -> Options {
     Options { mode, stall: Duration::from_millis(20), quiet: Duration::from_millis(20) }
 }
 
@@ -48,7 +48,7 @@ fn take(source: &mut Source) -> Taken {
     taken
 }
 
-fn take_more(source: &mut Source, taken: &mut Taken) {
+pub fn take_more(source: &mut Source, taken: &mut Taken) {
     let mut entries = Vec::new();
     loop {
         let round = source.round(&mut entries).unwrap();
@@ -228,7 +228,8 @@ fn reading_keeps_the_memory_flat_and_inspecting_changes_nothing() {
     take_more(&mut source, &mut taken);
     assert_eq!(taken.records.len() as u64, 40 * CHUNK_SLOTS);
     assert_eq!(taken.records[777_777 % taken.records.len()].words[0], 777_777 % taken.records.len() as u64);
-    assert!(most < 3 * CHUNK_SLOTS * 64, "the log took {most} bytes of memory");
+    // What was not read yet, and what lies ahead of the writer.
+    assert!(most < 5 * CHUNK_SLOTS * 64, "the log took {most} bytes of memory");
     assert_ne!(log.header().last_nanoseconds.0.load(Ordering::Relaxed), 0, "recording refreshes the calibration");
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "the tests and the bench use different parts")]
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -65,6 +66,7 @@ impl LogWriter {
             (&raw mut (*header).first_ticks).write(now);
             (&raw mut (*header).first_nanoseconds).write(now);
             (&raw mut (*header).boot_id).write(memscope_core::clock::boot_id());
+            (&raw mut (*header).capacity).write(capacity);
             (&raw mut (*header).executable_bytes).write(9);
             (&raw mut (*header).executable).cast::<[u8; 9]>().write(*b"/bin/test");
             (&raw mut (*header).command_bytes).write(7);
@@ -81,6 +83,11 @@ impl LogWriter {
 
     /// Claims a slot and makes room for it.
     pub fn claim(&self) -> u64 {
+        self.try_claim().unwrap()
+    }
+
+    /// Claims a slot and makes room for it; where there is none, the claim is counted as dropped.
+    pub fn try_claim(&self) -> io::Result<u64> {
         let slot = self.header().head.0.fetch_add(1, Ordering::Relaxed);
         assert!(slot < self.capacity, "the test wants more slots than it said");
         let end = (slot / CHUNK_SLOTS + 1) * CHUNK_SLOTS;
@@ -88,10 +95,13 @@ impl LogWriter {
         if allocated < end {
             let offset = HEADER_BYTES as u64 + allocated * SLOT_BYTES as u64;
             let bytes = (end - allocated) * SLOT_BYTES as u64;
-            fallocate(&self.file, FallocateFlags::empty(), offset, bytes).unwrap();
+            if let Err(error) = fallocate(&self.file, FallocateFlags::empty(), offset, bytes) {
+                self.header().dropped.0.fetch_add(1, Ordering::Relaxed);
+                return Err(error.into());
+            }
             self.header().allocated.0.fetch_max(end, Ordering::Release);
         }
-        slot
+        Ok(slot)
     }
 
     /// Writes a claimed slot and commits it.

@@ -7,6 +7,7 @@
 //! lie ready in the manifest; other moments are computed from the rows.
 
 mod archive;
+mod decoder;
 mod read;
 mod scan;
 mod schema;

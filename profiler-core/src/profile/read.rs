@@ -13,6 +13,7 @@ use crate::report::{Instant, InstantError, Report, StepReport, seconds};
 use crate::timeline::{SampleRows, State};
 
 use super::archive::{Archive, Slice};
+use super::decoder::survive;
 use super::table::Table;
 use super::write::{FORMAT, Manifest, ManifestHead};
 use super::{FORMAT_VERSION, MANIFEST, member};
@@ -121,9 +122,9 @@ impl Profile {
     /// provoke, becomes one.
     pub(super) fn guard<T>(&self, table: &str, read: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
         let damaged = |what: String| self.archive.borrow().damaged(&member(table), what);
-        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)) {
-            Ok(result) => result.map_err(|error| damaged(error.to_string())),
-            Err(_) => Err(damaged("it cannot be decoded".to_owned())),
+        match survive(read) {
+            Some(result) => result.map_err(|error| damaged(error.to_string())),
+            None => Err(damaged("it cannot be decoded".to_owned())),
         }
     }
 

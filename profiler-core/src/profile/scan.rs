@@ -14,6 +14,7 @@ use crate::report::{Held, Moment, Snapshot, Tops, Words};
 use crate::timeline::State;
 
 use super::archive::Slice;
+use super::decoder::survive;
 use super::read::{Profile, StepRow};
 use super::table::Table;
 
@@ -157,12 +158,11 @@ pub(super) fn in_groups<T: Send>(
         }
     };
     let mut parts = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS.min(groups)).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..THREADS.min(groups)).map(|_| scope.spawn(|| survive(work))).collect();
         let mut parts = Vec::with_capacity(groups);
         for thread in threads {
-            let panicked = |_| ParquetError::General("it cannot be decoded".into());
-            let part: TableResult<Vec<(usize, T)>> = thread.join().map_err(panicked)?;
-            parts.extend(part?);
+            let part: Option<TableResult<Vec<(usize, T)>>> = thread.join().ok().flatten();
+            parts.extend(part.ok_or_else(|| ParquetError::General("it cannot be decoded".into()))??);
         }
         Ok::<_, ParquetError>(parts)
     })?;

@@ -2,7 +2,7 @@
 //!
 //! Index: `trace` writes small sessions by hand; `reference` is an independent, naive model; `ledger` holds the model against
 //! it; `reports` compares reports with reviewed texts; `schema` checks the JSON; `profile` writes, reads and damages profiles;
-//! `reader` runs the queries of docs/profile-format.md in a reader that is not ours.
+//! `reader` runs the queries of docs/profile-format.md in a reader that is not ours; `seeds` keeps the fuzzers' seeds sound.
 
 mod ledger;
 mod profile;
@@ -10,4 +10,5 @@ mod reader;
 mod reference;
 mod reports;
 mod schema;
+mod seeds;
 mod trace;

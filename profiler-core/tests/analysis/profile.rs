@@ -151,6 +151,41 @@ fn a_file_made_to_deceive_does_no_harm() {
     }
 }
 
+/// Each table once, in the ways that make the decoder panic: on the reader's own thread, and on those that scan.
+#[test]
+fn a_panic_of_the_decoder_is_an_error_and_nothing_else() {
+    const INSIDE: &str = "MEMSCOPE_TEST_INSIDE";
+    const SAID: &str = "it cannot be decoded";
+    if std::env::var_os(INSIDE).is_some() {
+        let (_folder, path) = written();
+        for member in ["steps.parquet", "allocations.parquet"] {
+            // Somewhere in the footer there is a length that can be made negative.
+            let error = (0..2000).find_map(|back| {
+                let deceiving = rebuilt(&path, |name, mut content| {
+                    if name == member {
+                        let at = content.len() - 1 - back;
+                        content[at] ^= 1;
+                    }
+                    Some(content)
+                });
+                read_all(&deceiving).err().map(|error| error.to_string()).filter(|error| error.contains(SAID))
+            });
+            println!("{}", error.expect("a change that the decoder does not expect"));
+        }
+        return;
+    }
+    let test = "profile::a_panic_of_the_decoder_is_an_error_and_nothing_else";
+    let mut child = std::process::Command::new(std::env::current_exe().expect("a test knows its own path"));
+    let output = child.args([test, "--exact", "--nocapture"]).env(INSIDE, "1").output().expect("started");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    for member in ["steps.parquet", "allocations.parquet"] {
+        let said = |line: &str| line.contains(&format!("{member} is damaged")) && line.ends_with(SAID);
+        assert!(out.lines().any(said), "{out}");
+    }
+    assert_eq!(err, "", "nothing is printed of the panic");
+}
+
 #[test]
 fn a_newer_version_is_told_apart_from_damage() {
     let (_folder, path) = written();

@@ -77,8 +77,12 @@ impl Model {
         let mut blocks = Vec::new();
         let bytes = self.allocations[id.0 as usize].bytes;
         if self.allocations[id.0 as usize].is(flag::CONTAINER) {
-            for block in self.processes[at.process].memory.blocks.overlapping(address, bytes) {
-                if let Some(block) = self.processes[at.process].memory.blocks.leave(block) {
+            for start in self.processes[at.process].memory.blocks.overlapping(address, bytes) {
+                // A block that reaches beyond the container was never in it.
+                let inside = |block: &AllocationId| self.allocations[block.0 as usize].container() == Some(id);
+                let ranges = &mut self.processes[at.process].memory.blocks;
+                if let Some(block) = ranges.holding(start).filter(inside) {
+                    ranges.leave(start);
                     blocks.push((block, self.death(at.process, block, flags | flag::WITH_CONTAINER, changes)));
                 }
             }

@@ -303,6 +303,28 @@ fn a_category_learned_later_counts_from_birth() {
 }
 
 #[test]
+fn a_block_that_reaches_beyond_a_container_outlives_it() {
+    let mut trace = Trace::new(&["beyond"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    trace.alloc(0, 0x1000, 0x100);
+    let block =
+        |address, bytes| Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin: Origin::Hooked };
+    trace.event(0, block(0x1000, 0x10));
+    trace.event(0, block(0x10f0, 0x20));
+    trace.free(0, 0x1000);
+    trace.alloc(0, 0x10f0, 8);
+    // The tag is the block's, which lies in no known allocation, and not that of the memory below it.
+    let name = TextId::NONE;
+    trace.event(0, Event::Tag { address: 0x10f0, name, category: Category::Weights, origin: Origin::Tagged });
+    trace.event(0, Event::BlockFree { address: 0x10f0, origin: Origin::Hooked });
+    let model = trace.model();
+    let report = model.report(Instant::Peak).expect("a report");
+    assert_eq!((report.category_peaks.weights.bytes, report.category_peaks.unknown.bytes), (0, 16));
+    assert_eq!((report.totals.blocks, report.totals.block_frees), (2, 1));
+}
+
+#[test]
 fn events_of_several_processes_meet_in_the_order_of_time() {
     // Each process holds 100 bytes for a while; they overlap in time, although one log is drained after the other.
     let mut trace = Trace::new(&["two"], None);

@@ -55,6 +55,11 @@ pub fn complain(message: &str) {
     say(&format!("error: {message}"));
 }
 
+/// Writes an error of a part of memscope that runs as a program of its own.
+pub fn complain_as(part: &str, message: &str) {
+    let _ = writeln!(std::io::stderr(), "memscope {part}: error: {message}");
+}
+
 /// Prints to stdout; a reader that went away (a closed pipe) ends the output quietly.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();

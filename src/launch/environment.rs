@@ -45,7 +45,7 @@ pub fn adopt_simulator(variables: &[Variable]) {
     }
 }
 
-/// The simulated devices as the simulator reads them (`KEY*COUNT`), if the run asks for any.
+/// The simulated devices as the simulator reads them (`SPEC`, or `SPEC*COUNT` for several), if the run asks for any.
 pub fn simulated(record: &RecordArguments) -> Option<String> {
     let device = record.device?;
     let spec = if memscope_wire::device::find(device.key).is_some() {
@@ -53,7 +53,7 @@ pub fn simulated(record: &RecordArguments) -> Option<String> {
     } else {
         device.capacity.to_string()
     };
-    Some(format!("{spec}*{}", record.devices))
+    Some(if record.devices == 1 { spec } else { format!("{spec}*{}", record.devices) })
 }
 
 fn prepend(name: &'static str, first: &OsStr) -> Variable {

@@ -12,6 +12,7 @@ use memscope_wire::device::{self, Device};
 /// Shows where every byte of GPU memory goes while a model trains.
 #[derive(Parser, Debug)]
 #[command(name = "memscope", version, about, propagate_version = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
 #[command(after_help = "Examples:
   memscope demo                              train a small GPT under the profiler
   memscope run -- ./train --epochs 1         profile a program, unchanged
@@ -217,6 +218,7 @@ pub struct DoctorArguments {
 
 /// Lists the devices that can be simulated.
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  memscope devices --json")]
 pub struct DevicesArguments {
     /// As JSON.
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! The libraries that the binary carries, and the folder to which it writes them.
 //!
-//! Owns: `$XDG_CACHE_HOME/memscope/<hash>/` (else `~/.cache`, else the temporary folder). Each file is written under another
+//! Owns: `$XDG_CACHE_HOME/memscope/<hash>/` (else `~/.cache`, else the temporary folder; a path that the
+//! loader's variables cannot carry is passed over). Each file is written under another
 //! name and renamed, so that two memscopes may start at once. Refuses: to load them into this process.
 
 use std::ffi::OsStr;
@@ -21,6 +22,9 @@ pub struct Libraries {
     /// Folder with the simulated libcuda.so.1, libcuda.so and libnvidia-ml.so.1.
     pub simulator: PathBuf,
 }
+
+/// Characters that a path in LD_PRELOAD or LD_LIBRARY_PATH cannot have: they separate, or begin a name to be expanded.
+const SEPARATORS: &[u8] = b" :;$\t\n";
 
 /// Names under which the simulator is found by programs: cudarc looks for libcuda.so first, runtimes for libcuda.so.1.
 const SIMULATOR_NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"];
@@ -70,6 +74,10 @@ pub fn cache_folder() -> Result<PathBuf> {
     candidates.push(std::env::temp_dir().join(format!("memscope-cache-{user}")));
     let mut reasons = Vec::new();
     for candidate in &candidates {
+        if candidate.as_os_str().as_encoded_bytes().iter().any(|byte| SEPARATORS.contains(byte)) {
+            reasons.push(format!("{} has a character that LD_PRELOAD cannot carry", candidate.display()));
+            continue;
+        }
         match make_folder(candidate).and_then(|()| check_owner(candidate, user)) {
             Ok(()) => return Ok(candidate.clone()),
             Err(error) => reasons.push(format!("{error:#}")),

@@ -39,7 +39,7 @@ fn main() {
     match result {
         Ok(status) => std::process::exit(status),
         Err(error) => {
-            output::complain(&format!("{error:#}"));
+            output::complain(&output::describe_error(&error));
             std::process::exit(output::status_of(&error));
         }
     }

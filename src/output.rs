@@ -3,6 +3,7 @@
 //! Owns: the prefix and the statuses of memscope's own failures. Refuses: reports, which go to stdout.
 
 use std::io::Write;
+use std::path::Path;
 
 use memscope_core::report::Style;
 
@@ -43,6 +44,24 @@ impl std::error::Error for Failure {}
 /// The status with which memscope ends on `error`.
 pub fn status_of(error: &anyhow::Error) -> i32 {
     error.downcast_ref::<Failure>().map_or(1, |failure| failure.status)
+}
+
+/// An error with its causes. Many messages already end with their cause, which is then not said twice.
+pub fn describe_error(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// A path as a shell reads it.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    if text.chars().all(plain) && !text.is_empty() { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Writes one line to stderr. A closed stderr is not an error.

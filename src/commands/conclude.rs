@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use memscope_core::allocation::Model;
@@ -13,30 +13,74 @@ use memscope_core::journal::Tail;
 use memscope_core::profile;
 use memscope_core::recover;
 use memscope_core::report::{self, Report};
-use memscope_core::session::SessionFolder;
+use memscope_core::session::{SessionFolder, State};
 
 use crate::arguments::RecordArguments;
-use crate::output::{say, style};
+use crate::output::{Failure, say, shell_word, style};
 
-/// Refuses what cannot be written, before anything starts: existing files without `force`, folders without write permission.
-pub fn check_outputs(output: &Path, json: Option<&Path>, force: bool) -> Result<()> {
-    for path in std::iter::once(output).chain(json) {
-        if path.is_dir() {
-            bail!("{} is a folder: name a file", path.display());
+/// Where a run or a recovery writes. Symbolic links are followed, so that the file behind one is replaced and not the link.
+pub struct Outputs {
+    /// The profile.
+    pub profile: PathBuf,
+    /// The report as JSON.
+    pub json: Option<PathBuf>,
+}
+
+impl Outputs {
+    /// Refuses what cannot be written, before anything starts: existing files without `force`, whatever is no ordinary file,
+    /// folders without write permission, the same file twice, and a session that is in the way.
+    pub fn check(profile: &Path, json: Option<&Path>, force: bool) -> Result<Outputs> {
+        let outputs =
+            Outputs { profile: resolve(profile, force)?, json: json.map(|path| resolve(path, force)).transpose()? };
+        if outputs.json.as_ref() == Some(&outputs.profile) {
+            return Err(Failure::usage(format!("{}: profile and JSON report need two files", profile.display())).into());
         }
-        if path.exists() && !force {
-            bail!("{} already exists: choose another name, or replace it with -f", path.display());
+        let session = SessionFolder::path_for(&outputs.profile);
+        match SessionFolder::open(&session).and_then(|folder| folder.state()) {
+            Ok(State::Running) => {
+                bail!("another memscope is recording to {}: choose another name with -o", outputs.profile.display())
+            }
+            Ok(_) => bail!(
+                "{} holds a session that was broken off: `memscope recover {}` makes its profile; or remove that folder",
+                session.display(),
+                shell_word(&session)
+            ),
+            Err(_) => Ok(outputs), // none, or none that memscope knows: creating the session will tell
         }
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let probe = folder.join(format!(".memscope-{}", std::process::id()));
-        fs::write(&probe, b"")
-            .and_then(|()| fs::remove_file(&probe))
-            .with_context(|| format!("cannot write into the folder {}", folder.display()))?;
     }
-    Ok(())
+}
+
+/// The file that `path` stands for: its folder must be writable, and what is there must be an ordinary file and wanted gone.
+pub fn resolve(path: &Path, force: bool) -> Result<PathBuf> {
+    let shown = path.display();
+    let resolved = match fs::symlink_metadata(path) {
+        Ok(_) => path.canonicalize().with_context(|| format!("{shown} is a link that leads nowhere: name a file"))?,
+        Err(_) => path.to_path_buf(),
+    };
+    if let Ok(metadata) = fs::metadata(&resolved) {
+        if metadata.is_dir() {
+            bail!("{shown} is a folder: name a file");
+        }
+        if !metadata.is_file() {
+            bail!(
+                "{shown} is a device, a pipe or a socket, and a profile is a file that is put in place whole: name a file"
+            );
+        }
+        if !force {
+            bail!("{shown} already exists: choose another name, or replace it with -f");
+        }
+    }
+    let folder = match resolved.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let probe = folder.join(format!(".memscope-{}", std::process::id()));
+    fs::write(&probe, b"")
+        .and_then(|()| fs::remove_file(&probe))
+        .with_context(|| format!("cannot write into the folder {}", folder.display()))?;
+    let folder = folder.canonicalize().with_context(|| format!("cannot find the folder {}", folder.display()))?;
+    let name = resolved.file_name().with_context(|| format!("{shown} names no file"))?;
+    Ok(folder.join(name))
 }
 
 /// The model of a session, whatever its state.
@@ -63,22 +107,24 @@ pub fn model_of(folder: &SessionFolder) -> Result<Model> {
     Ok(model)
 }
 
-/// Writes profile, report and JSON of a finished session and removes it.
-pub fn conclude(folder: SessionFolder, output: &Path, arguments: &RecordArguments) -> Result<()> {
-    let model = model_of(&folder)?;
-    let report = profile::write(&model, output, arguments.force)?;
-    if let Some(path) = &arguments.json {
+/// Writes profile, report and JSON of a session, and removes it when its journal is complete.
+pub fn conclude(folder: &SessionFolder, outputs: &Outputs, arguments: &RecordArguments) -> Result<()> {
+    let model = model_of(folder)?;
+    let report = profile::write(&model, &outputs.profile, arguments.force)?;
+    if let Some(path) = &outputs.json {
         write_json(&report, path)?;
     }
-    folder.remove()?;
+    if folder.state()? == State::Finished {
+        folder.clone().remove()?;
+    }
     if !arguments.quiet {
         let style = style(std::io::stderr().is_terminal());
         let _ = write!(std::io::stderr(), "\n{}\n", report::text(&report, style));
-        say(&format!("profile: {}", output.display()));
-        if let Some(path) = &arguments.json {
+        say(&format!("profile: {}", outputs.profile.display()));
+        if let Some(path) = &outputs.json {
             say(&format!("report:  {}", path.display()));
         }
-        say(&format!("look again: memscope report {}", output.display()));
+        say(&format!("look again: memscope report {}", shell_word(&outputs.profile)));
     }
     Ok(())
 }

@@ -3,9 +3,11 @@
 use std::ffi::{CString, OsStr};
 use std::fs;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use memscope_core::session::orphaned_logs;
 use memscope_core::telemetry::Poller;
 
 use crate::arguments::DoctorArguments;
@@ -136,6 +138,12 @@ fn shared_memory() -> Check {
         return Check { subject, health: Health::Limited, finding: "/dev/shm is not writable".into(), advice };
     }
     match free_bytes(folder) {
+        Some(free) if free >= SHARED_MEMORY_WANTED && !orphaned_logs().is_empty() => Check {
+            subject,
+            health: Health::Limited,
+            finding: format!("logs of sessions that are gone: {}", shown(&orphaned_logs())),
+            advice: Some("remove these folders, unless their programs still run"),
+        },
         Some(free) if free >= SHARED_MEMORY_WANTED => Check {
             subject,
             health: Health::Good,
@@ -198,7 +206,7 @@ fn discovery() -> Check {
             subject,
             health: Health::Limited,
             finding: "XDG_RUNTIME_DIR is not set to a writable folder".to_string(),
-            advice: Some("nothing is lost: name a session by its folder, FILE.session"),
+            advice: Some("nothing is lost: sessions are named by their folders, FILE.session"),
         },
     }
 }
@@ -212,6 +220,9 @@ fn program(program: &OsStr) -> Check {
             Some("name it by its path, or put its folder into PATH"),
         );
     };
+    if fs::metadata(&path).is_ok_and(|data| data.permissions().mode() & 0o111 == 0) {
+        return bad(format!("{} is not executable", path.display()), Some("set its permission: chmod +x"));
+    }
     match preflight::obstacle(program) {
         Some(obstacle) => {
             bad(obstacle, Some("what it starts may still be followed: `memscope run` records every process"))
@@ -223,6 +234,10 @@ fn program(program: &OsStr) -> Check {
             advice: None,
         },
     }
+}
+
+fn shown(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
 /// True when this user may read and write `path`.

@@ -5,7 +5,7 @@ use memscope_core::recover;
 use memscope_core::session::SessionFolder;
 
 use crate::arguments::{RecordArguments, RecoverArguments};
-use crate::commands::conclude;
+use crate::commands::conclude::{self, Outputs, resolve};
 use crate::output::say;
 
 /// Completes the journal, then does what the end of `run` does.
@@ -13,8 +13,16 @@ pub fn recover(arguments: RecoverArguments) -> Result<i32> {
     let folder = SessionFolder::open(&arguments.session)?;
     let manifest = folder.manifest()?;
     let output = arguments.output.unwrap_or(manifest.output);
-    conclude::check_outputs(&output, None, arguments.force)?;
-    let recovery = recover::recover(&folder)?;
+    let profile = resolve(&output, arguments.force)?;
+    let recovery = match recover::recover(&folder) {
+        Ok(recovery) => recovery,
+        // Its own disk is full or cannot be written: the profile can still be made elsewhere, from what is there.
+        Err(error @ memscope_core::Error::Io { .. }) => {
+            say(&format!("{error}: the session stays as it is"));
+            recover::Recovery::default()
+        }
+        Err(error) => return Err(error.into()),
+    };
     for notice in &recovery.notices {
         say(notice);
     }
@@ -29,6 +37,6 @@ pub fn recover(arguments: RecoverArguments) -> Result<i32> {
         recovery.records_before, recovery.records_added
     ));
     let record = RecordArguments { force: arguments.force, ..RecordArguments::default() };
-    conclude::conclude(folder, &output, &record)?;
+    conclude::conclude(&folder, &Outputs { profile, json: None }, &record)?;
     Ok(0)
 }

@@ -4,7 +4,10 @@
 //! changes the program's status, and the session stays on disk until its profile is written.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,12 +19,16 @@ use memscope_core::session::SessionFolder;
 use memscope_core::telemetry::{self, Poller};
 
 use crate::arguments::{RecordArguments, RunArguments};
-use crate::commands::conclude;
+use crate::commands::conclude::{self, Outputs};
 use crate::embedded::{self, Libraries};
-use crate::launch::signals::{self, Inherited, Witness};
+use crate::launch::inherited::Inherited;
+use crate::launch::signals::{self, Witness};
 use crate::launch::{self, environment, preflight};
-use crate::output::{complain, say};
+use crate::output::{complain, describe_error, say, shell_word};
 use crate::progress::Line;
+
+/// Characters of the program's name that go into the profile's.
+const LONGEST_NAME: usize = 40;
 
 /// Runs the command of the command line.
 pub fn run(arguments: RunArguments) -> Result<i32> {
@@ -36,16 +43,16 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     let inherited = signals::block();
     let mut witness = Witness::start().context("cannot start the witness of signals")?;
 
-    let output = arguments
-        .output
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("memscope-{name}-{}.mscope", std::process::id())));
-    conclude::check_outputs(&output, arguments.json.as_deref(), arguments.force)?;
+    let output = arguments.output.clone().unwrap_or_else(|| default_output(name));
+    let outputs = Outputs::check(&output, arguments.json.as_deref(), arguments.force)?;
+    if let Some(outer) = std::env::var_os(memscope_wire::env::SESSION).filter(|_| !arguments.quiet) {
+        say(&format!("this run is inside the session {}, which records nothing of it", outer.display()));
+    }
     let libraries = embedded::install()?;
     let session = describe(arguments, command);
-    let folder = SessionFolder::create(&output, &session)?;
-    let status = match start(arguments, command, &libraries, &folder, &session, &inherited, &mut witness) {
-        Ok(status) => status,
+    let folder = SessionFolder::create(&outputs.profile, &session)?;
+    let ended = match start(arguments, command, &libraries, &folder, &session, &inherited, &mut witness) {
+        Ok(ended) => ended,
         Err(error) => {
             folder.remove()?;
             return Err(error);
@@ -54,11 +61,22 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     drop(witness);
     signals::release(&inherited);
     // The program has run: what goes wrong from here on is told and changes nothing.
-    if let Err(error) = conclude::conclude(folder.clone(), &output, arguments) {
-        complain(&format!("{error:#}"));
-        say(&format!("nothing is lost: `memscope recover {}` makes the profile", folder.path().display()));
+    if let Err(error) = conclude::conclude(&folder, &outputs, arguments) {
+        complain(&describe_error(&error));
+        if folder.manifest().is_ok() {
+            say(&format!("nothing is lost: `memscope recover {}` makes the profile", shell_word(folder.path())));
+        }
     }
-    Ok(status)
+    if ended.signal() == Some(libc::SIGINT) {
+        signals::die_of(libc::SIGINT);
+    }
+    Ok(launch::status(ended))
+}
+
+/// Name of the profile in the current folder. A program's name may be as long as a file's name: it is cut.
+fn default_output(name: &str) -> PathBuf {
+    let name: String = name.chars().take(LONGEST_NAME).collect();
+    PathBuf::from(format!("memscope-{name}-{}.mscope", std::process::id()))
 }
 
 /// What the session says of itself.
@@ -72,7 +90,7 @@ fn describe(arguments: &RecordArguments, command: &[OsString]) -> SessionInfo {
     }
 }
 
-/// Starts the program, records until it has ended, and returns its status.
+/// Starts the program, records until it has ended, and returns how it ended.
 fn start(
     arguments: &RecordArguments,
     command: &[OsString],
@@ -81,7 +99,7 @@ fn start(
     session: &SessionInfo,
     inherited: &Inherited,
     witness: &mut Witness,
-) -> Result<i32> {
+) -> Result<ExitStatus> {
     if !arguments.quiet {
         announce(session);
     }
@@ -105,10 +123,10 @@ fn start(
         line.clear();
     }
     match recorded {
-        Ok(summary) => report_notices(&summary, arguments.quiet),
-        Err(error) => complain(&format!("{error}")),
+        Ok(summary) => report_notices(&summary, &outlived(folder.path()), arguments.quiet),
+        Err(error) => complain(&error.to_string()),
     }
-    Ok(status)
+    Ok(ended)
 }
 
 /// What the user must know before the program speaks.
@@ -122,19 +140,31 @@ fn announce(session: &SessionInfo) {
     }
 }
 
-fn report_notices(summary: &recorder::Summary, quiet: bool) {
+fn report_notices(summary: &recorder::Summary, outlived: &[u32], quiet: bool) {
     if summary.progress.dropped > 0 {
         say(&format!("{} events could not be recorded: the figures are too low", summary.progress.dropped));
     }
-    if quiet {
-        return;
+    if !outlived.is_empty() {
+        say(&format!("still running, and no longer recorded: processes {outlived:?}"));
     }
-    for notice in &summary.notices {
-        say(notice);
+    if !quiet {
+        for notice in &summary.notices {
+            say(notice);
+        }
     }
-    if !summary.outlived.is_empty() {
-        say(&format!("still running, and no longer recorded: processes {:?}", summary.outlived));
-    }
+}
+
+/// Processes of this session that still run: those that carry its variable in their environment.
+fn outlived(session: &Path) -> Vec<u32> {
+    let wanted = [memscope_wire::env::SESSION.as_bytes(), b"=", session.as_os_str().as_bytes()].concat();
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != std::process::id())
+        .filter(|pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
+        })
+        .collect()
 }
 
 /// The model that follows the run for the progress line.

@@ -1,10 +1,11 @@
 //! Starts the program, passes signals on, waits for it.
 //!
 //! Owns: everything between memscope and the program's process: the check before the start ([`preflight`]), the environment
-//! ([`environment`]), the signals ([`signals`]), the wait. Refuses: to touch the program's terminal and descriptors, which it
+//! ([`environment`]), what is put back for the program ([`inherited`]), the signals ([`signals`]), the wait. Refuses: to touch the program's terminal and descriptors, which it
 //! inherits as they are.
 
 pub mod environment;
+pub mod inherited;
 pub mod preflight;
 pub mod signals;
 
@@ -15,12 +16,13 @@ use std::process::{Child, Command, ExitStatus};
 
 use crate::output::{CANNOT_START, Failure, NOT_FOUND};
 use environment::Variable;
+use inherited::Inherited;
 
 /// Starts `command` with `variables` added to the environment.
 ///
-/// The program gets the signal mask and the SIGPIPE disposition that memscope was started with, not those that memscope
-/// works with.
-pub fn start(command: &[OsString], variables: &[Variable], inherited: &signals::Inherited) -> Result<Child, Failure> {
+/// The program gets the signal mask, dispositions and closed descriptors that memscope was started with, not those that
+/// memscope works with.
+pub fn start(command: &[OsString], variables: &[Variable], inherited: &Inherited) -> Result<Child, Failure> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| Failure::usage("no program given: put it after `--`"))?;
     let mut child = Command::new(program);
@@ -34,13 +36,18 @@ pub fn start(command: &[OsString], variables: &[Variable], inherited: &signals::
     child.spawn().map_err(|error| {
         let shown = program.to_string_lossy();
         match error.kind() {
+            ErrorKind::NotFound if preflight::find(program).is_some() => Failure::new(
+                NOT_FOUND,
+                format!("cannot start {shown}: it is there, and the interpreter or loader that it names is not"),
+            ),
             ErrorKind::NotFound => Failure::new(NOT_FOUND, format!("cannot start {shown}: no such program")),
             _ => Failure::new(CANNOT_START, format!("cannot start {shown}: {error}")),
         }
     })
 }
 
-/// The status that memscope returns for a program that ended: its own, or 128+N for signal N.
+/// The status that memscope returns for a program that ended: its own, or 128+N for signal N. (For SIGINT the caller goes
+/// further: [`signals::die_of`].)
 pub fn status(ended: ExitStatus) -> i32 {
     ended.code().or_else(|| ended.signal().map(|signal| 128 + signal)).unwrap_or(1)
 }

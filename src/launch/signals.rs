@@ -14,13 +14,15 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use libc::{c_int, pid_t, sigset_t};
 
-/// Signals that are passed on to the program. SIGKILL and SIGSTOP cannot be caught.
-const PASSED_ON: [c_int; 10] = [
+use super::inherited::Inherited;
+
+/// Signals that are passed on to the program: all that somebody may send on purpose. SIGKILL and SIGSTOP cannot be caught;
+/// those that a process brings upon itself (SIGSEGV, SIGPIPE, SIGXFSZ, …) are memscope's own.
+const PASSED_ON: [c_int; 16] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -28,6 +30,12 @@ const PASSED_ON: [c_int; 10] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
     libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+    libc::SIGURG,
     libc::SIGWINCH,
     libc::SIGTSTP,
     libc::SIGCONT,
@@ -39,52 +47,9 @@ const WITNESS_PATIENCE: Duration = Duration::from_millis(100);
 /// After this time a told signal is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(1);
 
-/// What memscope was started with and its program must get.
-#[derive(Clone, Copy)]
-pub struct Inherited {
-    mask: sigset_t,
-    ignores_pipe: bool,
-}
-
-/// Whether SIGPIPE was ignored when the process began, noted before Rust's runtime ignores it.
-static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static NOTE_SIGPIPE: extern "C" fn() = {
-    extern "C" fn note() {
-        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: a query into a local; it runs before any other thread exists.
-        let found = unsafe { libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr()) };
-        // SAFETY: zeroed, and filled when the call succeeded; all bit patterns of the field are valid.
-        let handler = unsafe { action.assume_init().sa_sigaction };
-        PIPE_WAS_IGNORED.store(found == 0 && handler == libc::SIG_IGN, Ordering::Relaxed);
-    }
-    note
-};
-
-impl Inherited {
-    /// Puts mask and SIGPIPE back; for the time between fork and exec.
-    pub fn restore(&self) -> io::Result<()> {
-        let pipe = if self.ignores_pipe { libc::SIG_IGN } else { libc::SIG_DFL };
-        // SAFETY: both calls are async-signal-safe and get valid arguments.
-        unsafe {
-            libc::signal(libc::SIGPIPE, pipe);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, ptr::null_mut());
-        }
-        Ok(())
-    }
-}
-
 /// Blocks the signals of interest in this thread and all that it starts later; call it before the first thread.
 pub fn block() -> Inherited {
-    let mut mask = MaybeUninit::<sigset_t>::uninit();
-    // SAFETY: the sets are locals; pthread_sigmask fills `mask`.
-    let mask = unsafe {
-        libc::pthread_sigmask(libc::SIG_BLOCK, &watched(), mask.as_mut_ptr());
-        mask.assume_init()
-    };
-    Inherited { mask, ignores_pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed) }
+    Inherited::take_over(&watched())
 }
 
 /// Ends the blocking in this thread, once the program has ended: what came for the program is dropped, and from now on a
@@ -92,10 +57,20 @@ pub fn block() -> Inherited {
 pub fn release(inherited: &Inherited) {
     let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: initialised sets and locals only.
+    unsafe { while libc::sigtimedwait(&watched(), ptr::null_mut(), &none) > 0 {} }
+    inherited.restore_mask();
+}
+
+/// Ends memscope as `signal` ended the program. A shell that runs a loop or a script stops on Ctrl-C only when it sees that
+/// its child died of SIGINT; a mere status of 130 tells it that the child has dealt with it.
+pub fn die_of(signal: c_int) -> ! {
+    // SAFETY: valid numbers; the default action of the signal ends the process, without a core of memscope's own.
     unsafe {
-        while libc::sigtimedwait(&watched(), ptr::null_mut(), &none) > 0 {}
-        libc::pthread_sigmask(libc::SIG_SETMASK, &inherited.mask, ptr::null_mut());
+        libc::prctl(libc::PR_SET_DUMPABLE, 0);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
     }
+    std::process::exit(128 + signal)
 }
 
 /// The signals of [`PASSED_ON`], those of job control and SIGCHLD.
@@ -219,7 +194,7 @@ pub fn wait(pid: u32, witness: &mut Witness) -> io::Result<ExitStatus> {
     loop {
         match child_state(pid)? {
             State::Ended(status) => return Ok(status),
-            State::Stopped => stop_too(),
+            State::Stopped(signal) => stop_too(signal),
             State::Running => {}
         }
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -234,7 +209,7 @@ pub fn wait(pid: u32, witness: &mut Witness) -> io::Result<ExitStatus> {
 
 enum State {
     Running,
-    Stopped,
+    Stopped(c_int),
     Ended(ExitStatus),
 }
 
@@ -247,14 +222,21 @@ fn child_state(pid: pid_t) -> io::Result<State> {
             if error.kind() == io::ErrorKind::Interrupted { Ok(State::Running) } else { Err(error) }
         }
         0 => Ok(State::Running),
-        _ if libc::WIFSTOPPED(status) => Ok(State::Stopped),
+        _ if libc::WIFSTOPPED(status) => Ok(State::Stopped(libc::WSTOPSIG(status))),
         _ => Ok(State::Ended(ExitStatus::from_raw(status))),
     }
 }
 
-/// Stops memscope, so that the shell sees the job stopped. Whoever continues it continues the group; a SIGCONT to memscope
-/// alone is passed on by [`wait`].
-fn stop_too() {
-    // SAFETY: raise with a valid signal.
-    unsafe { libc::raise(libc::SIGSTOP) };
+/// Stops memscope by the signal that stopped the program, so that the shell sees the job stopped as it would have been.
+/// Whoever continues it continues the group; a SIGCONT to memscope alone is passed on by [`wait`].
+fn stop_too(signal: c_int) {
+    let set = set_of(&[signal]);
+    // SAFETY: valid signal numbers and an initialised set; the signals that stop have their default action here.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, ptr::null_mut());
+        libc::raise(signal);
+        if signal != libc::SIGSTOP {
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
+        }
+    }
 }

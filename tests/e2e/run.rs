@@ -1,7 +1,7 @@
 //! `memscope run`: status, descriptors, output files, usage, and what is refused before the program starts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::process::Stdio;
 
 use crate::memscope::{Place, stderr, stdout};
@@ -88,6 +88,67 @@ fn an_unwritable_folder_is_said_before_the_start() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(!place.path("started").exists());
     assert!(!place.names().iter().any(|name| name.contains("session")), "{:?}", place.names());
+}
+
+#[test]
+fn only_ordinary_files_are_replaced() {
+    let place = Place::new();
+    let made = place.command("mkfifo").arg("fifo").status().unwrap();
+    assert!(made.success());
+    symlink("nowhere", place.path("dangling")).unwrap();
+    symlink("/dev/null", place.path("null")).unwrap();
+    for name in ["fifo", "dangling", "null", "/dev/null", "."] {
+        for flag in ["-o", "--json"] {
+            let other = if flag == "-o" { "" } else { "-o p" };
+            let output = place.run(&format!("run -q -f {other} {flag} {name} -- touch started"));
+            assert_eq!(output.status.code(), Some(1), "{flag} {name}: {}", stderr(&output));
+            assert!(!place.path("started").exists(), "{flag} {name}: the program ran all the same");
+        }
+    }
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+
+    // A link to a file stays a link, and its file is replaced.
+    fs::write(place.path("real"), "old").unwrap();
+    symlink("real", place.path("link")).unwrap();
+    assert!(place.run("run -q -f -o link -- true").status.success());
+    assert!(place.path("link").is_symlink());
+    assert_ne!(fs::read(place.path("real")).unwrap(), b"old");
+}
+
+#[test]
+fn profile_and_json_need_two_files() {
+    let place = Place::new();
+    let output = place.run("run -q -o x --json ./x -- touch started");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(!place.path("started").exists());
+}
+
+#[test]
+fn closed_descriptors_stay_closed() {
+    let place = Place::new();
+    for redirection in ["<&-", ">&-", "2>&-"] {
+        let statuses = ["", concat!(env!("CARGO_BIN_EXE_memscope"), " run -q -f -o x -- ")].map(|wrapper| {
+            // The program tells through its status which of its standard descriptors are open.
+            let program =
+                "sh -c 'n=0; for d in 0 1 2; do [ -e /proc/$$/fd/$d ] && n=$((n + 1 + d * d)); done; exit $n'";
+            let script = format!("{wrapper}{program} {redirection}");
+            place.command("sh").args(["-c", &script]).output().unwrap().status.code()
+        });
+        assert_eq!(statuses[0], statuses[1], "{redirection}");
+    }
+}
+
+#[test]
+fn a_cache_folder_that_the_loader_cannot_read_is_passed_over() {
+    let place = Place::new();
+    let output = place
+        .memscope()
+        .env("XDG_CACHE_HOME", place.path("a b:c"))
+        .env("HOME", place.path("d e"))
+        .args(["run", "-q", "-f", "-o", "p", "--", "true"])
+        .output()
+        .unwrap();
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
 }
 
 #[test]

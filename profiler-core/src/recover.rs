@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::journal::entry::{Calibration, Entry, Nanoseconds, ProcessIndex, SessionEnd, SessionInfo};
+use crate::journal::format::MAX_RECORDS;
 use crate::journal::{Reader, Tail, Writer};
 use crate::session::{Recorded, SessionFolder};
 use crate::source::{Identity, Mode, Options, Resume, Source};
 
 /// How long a log must be quiet before a process that cannot be seen counts as gone.
 const QUIET: Duration = Duration::from_millis(200);
-/// How long a recovery waits, after the last record, for processes to be gone.
+/// How long a recovery waits for processes to be gone: after the last record, and at most for one that goes on writing.
 const PATIENCE: Duration = Duration::from_millis(600);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -81,7 +82,8 @@ pub fn recover(folder: &SessionFolder) -> Result<Recovery> {
 /// Moves what the logs have into the journal, and ends it when no process is left.
 fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery: &mut Recovery) -> Result<()> {
     let mut source = seen.source(folder, Options { quiet: QUIET, ..Options::new(Mode::Record) });
-    let mut moved = Instant::now();
+    let began = Instant::now();
+    let mut moved = began;
     let mut entries = Vec::new();
     loop {
         let records = match source.round(&mut entries) {
@@ -98,6 +100,10 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
         }
         writer.flush()?;
         source.release();
+        if source.has_living() && began.elapsed() > PATIENCE {
+            // Whoever still writes could be followed for ever. The rest stays in its log, for the next recovery.
+            break;
+        }
         if records > 0 {
             moved = Instant::now();
         } else if source.is_done() || moved.elapsed() > PATIENCE {
@@ -119,7 +125,8 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
 /// All entries of a session: its journal, and, when nobody records it and it was never ended, what its logs have beyond
 /// that. Changes nothing.
 ///
-/// While the session is being recorded, `next` gives `None` at the journal's present end, and more later.
+/// While the session is being recorded, or its processes still write without a recorder, `next` gives `None` at the present
+/// end, and more later.
 ///
 /// Errors: [`Error::NotFound`], [`Error::Version`], [`Error::Format`], [`Error::Io`]; those met later are items.
 pub fn entries(folder: &SessionFolder) -> Result<Entries> {
@@ -138,6 +145,7 @@ pub fn entries(folder: &SessionFolder) -> Result<Entries> {
         seen: Seen::default(),
         source: None,
         ready: VecDeque::new(),
+        at_end: false,
         notices: Vec::new(),
     })
 }
@@ -150,6 +158,8 @@ pub struct Entries {
     seen: Seen,
     source: Option<Source>,
     ready: VecDeque<Entry>,
+    /// What is in `ready` goes to the present end of the logs.
+    at_end: bool,
     notices: Vec<String>,
 }
 
@@ -184,15 +194,22 @@ impl Entries {
         if self.seen.session.is_none() {
             return Some(Ok(Entry::Session(self.session.clone())));
         }
+        if self.ready.is_empty() && std::mem::take(&mut self.at_end) {
+            return None;
+        }
         if self.ready.is_empty() {
             // No waiting for processes that cannot be seen: nothing is lost by taking them for gone, since nothing is written.
             let options = Options { quiet: Duration::ZERO, ..Options::new(Mode::Inspect) };
             let source = self.source.get_or_insert_with(|| self.seen.source(&self.folder, options));
             let mut entries = Vec::new();
-            if let Err(error) = source.round(&mut entries) {
-                let notice = error.to_string();
-                if !self.notices.contains(&notice) {
-                    self.notices.push(notice);
+            match source.round(&mut entries) {
+                // All that a process has written by now fits into a round. Without this, one that writes on has no end.
+                Ok(round) => self.at_end = !entries.is_empty() && round.records < MAX_RECORDS as u64,
+                Err(error) => {
+                    let notice = error.to_string();
+                    if !self.notices.contains(&notice) {
+                        self.notices.push(notice);
+                    }
                 }
             }
             self.notices.extend(source.take_notices());

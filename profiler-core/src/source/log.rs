@@ -294,6 +294,11 @@ impl Log {
         }
     }
 
+    /// True when the process was not gone at the last look.
+    pub fn is_alive(&self) -> bool {
+        self.life.searched.is_some() && !self.life.gone
+    }
+
     /// True when the process is gone and everything was read.
     pub fn is_done(&self) -> bool {
         self.life.gone && self.next >= self.readable

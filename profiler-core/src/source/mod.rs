@@ -199,6 +199,11 @@ impl Source {
         self.logs.iter().all(Followed::is_over)
     }
 
+    /// True when a process that has a log was not gone at the last look at it.
+    pub fn has_living(&self) -> bool {
+        self.logs.iter().any(|followed| !followed.failed && followed.log.is_alive())
+    }
+
     /// Process ids, as the processes see them, of those that still run or whose log is not read to its end.
     pub fn running(&self) -> Vec<u32> {
         self.logs

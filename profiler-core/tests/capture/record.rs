@@ -1,6 +1,7 @@
 //! The recorder, and sessions as they are read.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -136,6 +137,56 @@ fn a_recovery_adds_what_is_missing_and_nothing_twice() {
     let numbers: Vec<u64> = taken.records.iter().map(|record| record.words[0]).collect();
     assert_eq!(numbers, (0..12).collect::<Vec<u64>>());
     folder.remove().unwrap();
+}
+
+#[test]
+fn a_process_that_goes_on_writing_does_not_hold_up_a_recovery_or_a_look() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = session(place.path());
+    let log = LogWriter::create(&folder.logs(), Writing::here(), 1 << 26);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Left running after a failed check, the writer would hang the test.
+        let _stopped = StopAtEnd(&stop);
+        scope.spawn(|| {
+            for number in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                log.push(&record(1, number));
+                if number % 64 == 0 {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            }
+        });
+        // Both return while it writes.
+        let mut look = Taken::default();
+        look.add(read(&folder));
+        let recovery = recover(&folder).unwrap();
+        assert_eq!(recovery.running, [std::process::id()]);
+        assert!(recovery.records_added > look.records.len() as u64, "{recovery:?}");
+        assert_eq!(folder.state().unwrap(), State::Broken);
+        let again = recover(&folder).unwrap();
+        assert_eq!(again.records_before, recovery.records_added);
+        assert_eq!(again.running, [std::process::id()]);
+        assert!(again.notices.is_empty(), "{again:?}");
+    });
+    let written = log.push(&record(1, 0)) + 1;
+    let mut taken = Taken::default();
+    taken.add(read(&folder));
+    assert_eq!(taken.records.len() as u64, written);
+    let numbered = taken.records[..written as usize - 1].iter().enumerate();
+    assert!({ numbered }.all(|(number, read)| *read == record(1, number as u64)), "lost, doubled or mixed");
+    folder.remove().unwrap();
+}
+
+/// Says stop when it goes, however that comes.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]

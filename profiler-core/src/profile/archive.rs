@@ -3,7 +3,7 @@
 //! Owns: atomic writing, limits and checksums of reading. Refuses: the tables' content.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
+use super::output::Output;
 use crate::error::{Error, Result};
 
 /// Largest member that is read into memory as a whole.
@@ -81,14 +82,14 @@ impl Drop for Pending {
 /// An archive that is being written.
 pub(super) struct Writing {
     pending: Pending,
-    zip: ZipWriter<BufWriter<File>>,
+    zip: ZipWriter<Output>,
 }
 
 impl Writing {
     pub fn new(path: &Path, force: bool) -> Result<Writing> {
         let pending = Pending::new(path, force)?;
         let file = pending.create()?;
-        Ok(Writing { pending, zip: ZipWriter::new(BufWriter::with_capacity(1 << 20, file)) })
+        Ok(Writing { pending, zip: ZipWriter::new(Output::new(file)) })
     }
 
     /// Begins a member and gives the place to write it to.
@@ -105,7 +106,7 @@ impl Writing {
     pub fn finish(self) -> Result<()> {
         let Writing { pending, zip } = self;
         let written = zip.finish().map_err(io::Error::from);
-        let file = written.and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error));
+        let file = written.and_then(Output::into_file);
         file.and_then(|file| file.sync_data()).map_err(Error::io("write", &pending.path))?;
         pending.place()
     }

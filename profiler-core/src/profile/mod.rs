@@ -8,6 +8,7 @@
 
 mod archive;
 mod decoder;
+mod output;
 mod read;
 mod scan;
 mod schema;

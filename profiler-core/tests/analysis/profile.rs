@@ -51,6 +51,33 @@ fn rebuilt(path: &Path, edit: impl Fn(&str, Vec<u8>) -> Option<Vec<u8>>) -> Path
 }
 
 #[test]
+fn a_full_disk_is_one_error_and_leaves_nothing() {
+    // From no room at all to almost enough: each fails at another place.
+    let (folder, path) = written();
+    let kibibytes = std::fs::metadata(&path).expect("written").len() / 1024;
+    std::fs::remove_file(&path).expect("removed");
+    for limit in [0, 1, kibibytes / 2, kibibytes] {
+        let program = std::env::current_exe().expect("this program");
+        let test = "profile::writes_onto_a_full_disk --exact --ignored --nocapture";
+        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec {} {test}", program.display());
+        let mut command = std::process::Command::new("bash");
+        let output = command.args(["-c", &script]).env("MEMSCOPE_TEST_PROFILE", &path).output().expect("run");
+        assert!(output.status.success(), "{limit} KiB: {}", String::from_utf8_lossy(&output.stdout));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{limit} KiB: nothing is printed");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "{limit} KiB");
+    }
+}
+
+#[test]
+#[ignore = "is run by the test above, with a limit on the size of files"]
+fn writes_onto_a_full_disk() {
+    let path = std::env::var_os("MEMSCOPE_TEST_PROFILE").expect("is set by the test above");
+    let error = profile::write(&training().model(), Path::new(&path), false).expect_err("there is no room");
+    let text = error.to_string();
+    assert!(text.starts_with("cannot write ") && text.contains("File too large"), "{text}");
+}
+
+#[test]
 fn what_exists_is_kept_unless_forced() {
     let (folder, path) = written();
     let before = std::fs::read(&path).expect("read");

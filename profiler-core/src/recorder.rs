@@ -23,6 +23,8 @@ use crate::telemetry::Poller;
 
 /// Pause between two looks once the program has ended.
 const LAST_PAUSE: Duration = Duration::from_millis(2);
+/// How long the end of a short program waits for NVML's first samples: they have what no record tells, the devices' names.
+const FIRST_SAMPLES: Duration = Duration::from_millis(500);
 
 /// How to record.
 pub struct Options {
@@ -259,12 +261,15 @@ impl Recording {
     }
 
     fn end(&mut self, exit_status: Option<i32>) -> Result<Summary> {
-        self.options.telemetry = None;
+        if let Some(telemetry) = &self.options.telemetry {
+            telemetry.wait_for_first(FIRST_SAMPLES);
+        }
         if !self.source.is_done() {
             // Nothing will come behind a slot that is not committed by now, but what is there must not be lost.
             self.source.stop_waiting();
-            self.drain()?;
         }
+        self.drain()?;
+        self.options.telemetry = None;
         let time = Nanoseconds(clock::monotonic_ns().saturating_sub(self.start_ns));
         self.entries.push(Entry::End(SessionEnd { time, exit_status }));
         self.write()?;

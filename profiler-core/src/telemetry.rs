@@ -61,6 +61,8 @@ struct Status {
     stop: bool,
     /// Threads that poll or are about to.
     threads: usize,
+    /// Of those, the ones from which a first sample may still come.
+    unheard: usize,
     unavailable: Option<String>,
 }
 
@@ -81,16 +83,18 @@ impl Poller {
     pub fn start(options: Options) -> Poller {
         let (sender, samples) = sync_channel(WAITING_SAMPLES);
         let shared = Arc::new(Shared::default());
-        shared.status().threads = 1;
+        shared.enter();
         let of_thread = Arc::clone(&shared);
         let spawned = spawn("nvml".to_owned(), move || {
             if let Err(reason) = begin(&options, &sender, &of_thread) {
                 of_thread.status().unavailable = Some(reason);
             }
+            of_thread.hear();
             of_thread.leave();
         });
         if let Err(error) = spawned {
             shared.status().unavailable = Some(format!("no thread for NVML: {error}"));
+            shared.hear();
             shared.leave();
         }
         Poller { samples, shared }
@@ -114,6 +118,13 @@ impl Poller {
     /// The samples since the last call.
     pub fn take(&mut self) -> Vec<TelemetrySample> {
         self.samples.try_iter().collect()
+    }
+
+    /// Waits until each device has given its first sample or never will, at most for this time.
+    pub fn wait_for_first(&self, time: Duration) {
+        let status = self.shared.status();
+        let waited = self.shared.changed.wait_timeout_while(status, time, |status| status.unheard > 0);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Why there are no samples, if there are none to come: a sentence.
@@ -148,6 +159,18 @@ impl Drop for Poller {
 impl Shared {
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self) {
+        let mut status = self.status();
+        status.threads += 1;
+        status.unheard += 1;
+    }
+
+    /// No first sample is to be waited for any more from one of the threads.
+    fn hear(&self) {
+        self.status().unheard -= 1;
+        self.changed.notify_all();
     }
 
     fn leave(&self) {
@@ -186,14 +209,16 @@ fn begin(options: &Options, sender: &SyncSender<TelemetrySample>, shared: &Arc<S
     for index in 0..count {
         let (nvml, sender, of_thread) = (Arc::clone(&nvml), sender.clone(), Arc::clone(shared));
         let (interval, start_ns) = (options.interval, options.start_monotonic_ns);
-        shared.status().threads += 1;
+        shared.enter();
         let spawned = spawn(format!("nvml-{index}"), move || {
-            if let Ok(device) = nvml.device_by_index(index) {
-                poll(&Known::of(&device, index), &device, interval, start_ns, &sender, &of_thread);
+            match nvml.device_by_index(index) {
+                Ok(device) => poll(&Known::of(&device, index), &device, interval, start_ns, &sender, &of_thread),
+                Err(_) => of_thread.hear(),
             }
             of_thread.leave();
         });
         if let Err(error) = spawned {
+            shared.hear();
             shared.leave();
             return Err(format!("no thread for device {index}: {error}"));
         }
@@ -210,16 +235,20 @@ fn poll(
     shared: &Shared,
 ) {
     let now = || Nanoseconds(clock::monotonic_ns().saturating_sub(start_ns));
+    let mut heard = false;
     loop {
         let begin = now();
         let device = known.ask(device);
         let time = now();
-        match sender.try_send(TelemetrySample { begin, time, devices: vec![device] }) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => {
-                shared.missed.fetch_add(1, Ordering::Relaxed);
-            }
-            Err(TrySendError::Disconnected(_)) => return,
+        let sent = sender.try_send(TelemetrySample { begin, time, devices: vec![device] });
+        if let Err(TrySendError::Full(_)) = sent {
+            shared.missed.fetch_add(1, Ordering::Relaxed);
+        }
+        if !std::mem::replace(&mut heard, true) {
+            shared.hear();
+        }
+        if let Err(TrySendError::Disconnected(_)) = sent {
+            return;
         }
         // A slow driver is left alone for at least a quarter of the interval.
         let pause = interval.saturating_sub(Duration::from_nanos(time.0 - begin.0)).max(interval / 4);

@@ -6,11 +6,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use memscope_core::clock;
-use memscope_core::journal::entry::{DeviceSample, ProcessSample, TelemetrySample};
+use memscope_core::journal::entry::{DeviceSample, Entry, ProcessSample, SessionInfo, TelemetrySample};
+use memscope_core::recorder::{self, Recorder};
+use memscope_core::recover::entries;
+use memscope_core::session::SessionFolder;
 use memscope_core::telemetry::{Options, Poller};
 
 /// Device 0 answers everything; device 1 has nothing but its UUID: memory and list are "not supported" or "no permission",
-/// and it takes 300 ms for it.
+/// and it takes a while for it.
 const NVML: &str = r#"
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +32,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { if (++fetched > 2) ret
 int nvmlDeviceGetUUID(void *d, char *s, unsigned n) { strcpy(s, SECOND(d) ? "GPU-2222" : "GPU-1111"); return 0; }
 int nvmlDeviceGetName(void *d, char *s, unsigned n) { if (SECOND(d)) return 3; strcpy(s, "A Device"); return 0; }
 int nvmlDeviceGetMemoryInfo_v2(void *d, memory *m) {
-    if (SECOND(d)) { usleep(300000); return 4; }
+    if (SECOND(d)) { usleep(PAUSE); return 4; }
     if (m->version != (sizeof(memory) | 2 << 24)) return 25;
     m->total = 1000; m->reserved = ~0ull; m->free = 300; m->used = 600; return 0; }
 int nvmlDeviceGetUtilizationRates(void *d, unsigned *u) { if (SECOND(d)) return 3; u[0] = 0; u[1] = 1; return 0; }
@@ -47,10 +50,14 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(void *d, unsigned *n, process *p) {
     return list(some, 2, n, p); }
 "#;
 
-fn library(folder: &Path) -> PathBuf {
+fn library(folder: &Path, pause: Duration) -> PathBuf {
     let (source, library) = (folder.join("nvml.c"), folder.join("libnvidia-ml.so.1"));
     std::fs::write(&source, NVML).unwrap();
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    let built = Command::new("cc")
+        .arg(format!("-DPAUSE={}", pause.as_micros()))
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status();
     assert!(built.expect("a C compiler, which Rust needs for linking").success());
     library
 }
@@ -69,7 +76,7 @@ fn samples(poller: &mut Poller, enough: impl Fn(&[TelemetrySample]) -> bool) -> 
 #[test]
 fn what_the_driver_does_not_give_is_absent_and_a_slow_device_holds_up_no_other() {
     let folder = tempfile::tempdir().unwrap();
-    let library = Some(library(folder.path()));
+    let library = Some(library(folder.path(), Duration::from_millis(300)));
     let start = clock::monotonic_ns();
     let mut poller = Poller::start(Options { library, interval: Duration::from_millis(2), start_monotonic_ns: start });
     let of = |samples: &[TelemetrySample], uuid: &str| -> Vec<TelemetrySample> {
@@ -99,9 +106,33 @@ fn what_the_driver_does_not_give_is_absent_and_a_slow_device_holds_up_no_other()
 }
 
 #[test]
+fn a_program_that_ends_at_once_still_has_a_sample_of_each_device() {
+    let place = tempfile::tempdir().unwrap();
+    let library = Some(library(place.path(), Duration::from_millis(100)));
+    let session = SessionInfo::begin(vec!["true".into()]);
+    let folder = SessionFolder::create(&place.path().join("out.mscope"), &session).unwrap();
+    // The second device answers after a while, and neither is asked twice.
+    let interval = Duration::from_secs(3600);
+    let telemetry = Some(Poller::start(Options { library, interval, start_monotonic_ns: session.start_monotonic_ns }));
+    let options = recorder::Options { telemetry, ..recorder::Options::default() };
+    Recorder::start(&folder, options, None).unwrap().finish(Some(0)).unwrap();
+    let entries: Vec<Entry> = entries(&folder).unwrap().map(Result::unwrap).collect();
+    let mut uuids: Vec<&str> = Vec::new();
+    for entry in &entries {
+        if let Entry::Telemetry(sample) = entry {
+            uuids.extend(sample.devices.iter().map(|device| device.uuid.as_str()));
+        }
+    }
+    uuids.sort_unstable();
+    assert_eq!(uuids, ["1111", "2222"]);
+    assert!(matches!(entries.last(), Some(Entry::End(_))), "the samples come before the end");
+    folder.remove().unwrap();
+}
+
+#[test]
 fn a_probe_tells_versions_and_devices() {
     let folder = tempfile::tempdir().unwrap();
-    let probe = Poller::probe(Some(library(folder.path()).as_os_str())).unwrap();
+    let probe = Poller::probe(Some(library(folder.path(), Duration::ZERO).as_os_str())).unwrap();
     assert_eq!((probe.driver.as_deref(), probe.nvml.as_deref()), (Some("550.54"), Some("12.550.54")));
     assert_eq!(probe.devices.len(), 2);
     assert_eq!((probe.devices[0].used, probe.devices[1].used), (Some(600), None));
@@ -120,5 +151,7 @@ fn without_nvml_there_is_a_reason_and_nothing_else() {
     let reason = poller.unavailable().unwrap();
     assert!(reason.starts_with("libnvidia-ml.so.1 cannot be loaded (/no/such"), "{reason}");
     assert!(poller.take().is_empty());
+    // Would not return before the test's time is over if it waited for what never comes.
+    poller.wait_for_first(Duration::MAX);
     assert_eq!(Poller::probe(Some("/no/such/libnvidia-ml.so.1".as_ref())).unwrap_err(), reason);
 }

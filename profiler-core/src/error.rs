@@ -44,9 +44,9 @@ pub enum Error {
         supported: u32,
     },
     /// Something that was asked for by name or path is not there.
-    #[error("{what} not found at {}", path.display())]
+    #[error("there is no {what} at {}", path.display())]
     NotFound {
-        /// What was looked for, e.g. `a session`.
+        /// What was looked for, as a noun that fits after "no": `session`.
         what: &'static str,
         /// Where.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum Error {
     #[error(transparent)]
     Instant(#[from] crate::report::InstantError),
     /// Another memscope is at work on this session.
-    #[error("the session {} is being recorded by another memscope; wait for its end, or attach to it", path.display())]
+    #[error("the session {} is being recorded by another memscope; wait for its end, or look at it meanwhile with `memscope report`", path.display())]
     Busy {
         /// The session folder.
         path: PathBuf,
@@ -93,5 +93,7 @@ mod tests {
         assert_eq!(error.to_string(), "cannot create /no/such: No such file or directory (os error 2)");
         let error = Error::Version { path: "x.mscope".into(), found: 9, supported: 1 };
         assert!(error.to_string().starts_with("x.mscope has format version 9; this memscope reads version 1"));
+        let error = Error::NotFound { what: "session", path: "x.session".into() };
+        assert_eq!(error.to_string(), "there is no session at x.session");
     }
 }

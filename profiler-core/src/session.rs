@@ -177,7 +177,7 @@ impl SessionFolder {
     pub fn open(path: &Path) -> Result<SessionFolder> {
         let candidates = [path.to_path_buf(), SessionFolder::path_for(path)];
         let found = candidates.into_iter().find(|path| path.join("manifest.json").is_file());
-        let found = found.ok_or_else(|| Error::NotFound { what: "a session", path: path.to_path_buf() })?;
+        let found = found.ok_or_else(|| Error::NotFound { what: "session", path: path.to_path_buf() })?;
         let folder = SessionFolder { path: found.canonicalize().unwrap_or(found) };
         folder.manifest()?;
         Ok(folder)

@@ -59,7 +59,7 @@ impl Reader {
     /// Errors: [`Error::NotFound`], [`Error::Io`], [`Error::Format`] when it is no journal, [`Error::Version`].
     pub fn open(path: &Path) -> Result<Reader> {
         let file = File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::NotFound { what: "a journal", path: path.to_path_buf() },
+            io::ErrorKind::NotFound => Error::NotFound { what: "journal", path: path.to_path_buf() },
             _ => Error::io("open the journal", path)(error),
         })?;
         let decompressor = zstd::bulk::Decompressor::new().map_err(Error::io("prepare the unpacking of", path))?;

@@ -25,7 +25,7 @@ pub enum Instant {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InstantError {
     /// It could not be read.
-    #[error("`{0}` is no moment: use peak, end, step:N or time:S (seconds since the start, such as time:1.5)")]
+    #[error("`{0}` is not a moment: use peak, end, step:N or time:S (seconds since the start, such as time:1.5)")]
     Spelling(String),
     /// The session has no such step.
     #[error("the session has no step {0}")]

@@ -54,7 +54,7 @@ pub(super) fn detect(model: &Model, settled: &Settled, device: usize) -> Option<
 }
 
 fn finding(growth: Growth) -> Finding {
-    use crate::report::units::bytes;
+    use crate::report::units::{bytes, count};
     let mut message = format!(
         "live memory on {} grows by {} a step, over {} steps; most of it is {}",
         growth.device,
@@ -66,7 +66,7 @@ fn finding(growth: Growth) -> Finding {
         message.push_str(&format!(", and {name} grows by {} a step", bytes(growth.name_bytes_per_step)));
     }
     if let Some(steps) = growth.steps_to_capacity {
-        message.push_str(&format!("; the device is full after about {steps} more steps"));
+        message.push_str(&format!("; the device is full after about {}", count(steps, "more step", "more steps")));
     }
     Finding {
         severity: Severity::Warning,

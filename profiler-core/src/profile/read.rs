@@ -90,6 +90,7 @@ impl Profile {
     /// When the session has no such moment, or the tables are damaged.
     pub fn report(&self, instant: Instant) -> Result<Report> {
         let mut report = self.manifest.report.clone();
+        report.asked = instant.asked();
         report.at = match instant {
             Instant::Peak => None,
             Instant::End => report.end.clone(),

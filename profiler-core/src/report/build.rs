@@ -21,6 +21,7 @@ impl Model {
     pub fn report(&self, instant: Instant) -> crate::Result<Report> {
         let settled = Settled::of(self);
         let mut report = build(self, &settled);
+        report.asked = instant.asked();
         report.at = at(self, &settled, instant)?;
         Ok(report)
     }
@@ -61,6 +62,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
         peak: snapshot(|figures| figures.live),
         category_peaks: category_peaks(settled),
         end: snapshot(|figures| Some(figures.end)),
+        asked: None,
         at: None,
         steps: named_devices(model)
             .flat_map(|device| {

@@ -32,6 +32,13 @@ pub enum InstantError {
     NoStep(u64),
 }
 
+impl Instant {
+    /// For [`super::Report::asked`].
+    pub(crate) fn asked(self) -> Option<String> {
+        (self != Instant::Peak).then(|| self.to_string())
+    }
+}
+
 impl FromStr for Instant {
     type Err = InstantError;
 

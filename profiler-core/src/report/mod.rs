@@ -60,6 +60,9 @@ pub struct Report {
     /// The last moment before memory was only given back, on the device of the peak: by processes that ended with memory, or,
     /// where the program left nothing to that, by its last frees.
     pub end: Option<Snapshot>,
+    /// Which moment was asked for, when it was not the peak: `end`, `step:N` or `time:S`.
+    #[serde(default)]
+    pub asked: Option<String>,
     /// The moment that was asked for, when it was not the peak.
     pub at: Option<Snapshot>,
     /// Steps, by device and in the order in which they began.

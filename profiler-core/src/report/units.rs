@@ -37,6 +37,11 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
+/// `1 free`, `1,000 frees`.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
 /// `1.50 GiB (1,610,612,736 B)`.
 pub(crate) fn exact(value: u64) -> String {
     if value < 1024 { bytes(value) } else { format!("{} ({} B)", bytes(value), grouped(value)) }
@@ -55,6 +60,12 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_in_the_singular() {
+        let frees = [0, 1, 2, 1000].map(|number| count(number, "free", "frees"));
+        assert_eq!(frees, ["0 frees", "1 free", "2 frees", "1,000 frees"]);
+    }
 
     #[test]
     fn bytes_are_read_at_a_glance() {

@@ -9,8 +9,8 @@ mod tops;
 
 use crate::findings::{Detail, Severity};
 
-use super::units::{bytes, exact, grouped, share, time};
-use super::{DeviceReport, Report, StepReport};
+use super::units::{bytes, count, exact, grouped, share, time};
+use super::{DeviceReport, Instant, Report, StepReport};
 
 /// How the text is dressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,7 +35,7 @@ pub fn text(report: &Report, style: Style) -> String {
     let (errors, others): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.severity == Severity::Error);
     page.findings(&errors);
     if let Some(at) = &report.at {
-        page.snapshot(report, at, "At the moment asked for");
+        page.snapshot(report, at, &moment_title(report.asked.as_deref()));
         page.peak_line(report);
     } else if let Some(peak) = &report.peak {
         page.snapshot(report, peak, "Peak");
@@ -126,18 +126,19 @@ impl Page {
             Some(status) => format!("exit status {status}"),
         };
         self.line(format!(
-            "{status}, {}, {}, {} allocations, {} blocks, {} frees",
+            "{status}, {}, {}, {}, {}, {}",
             time(report.duration_s),
             count(report.processes.len() as u64, "process", "processes"),
-            grouped(report.totals.allocations),
-            grouped(report.totals.blocks),
-            grouped(report.totals.frees + report.totals.block_frees),
+            count(report.totals.allocations, "allocation", "allocations"),
+            count(report.totals.blocks, "block", "blocks"),
+            count(report.totals.frees + report.totals.block_frees, "free", "frees"),
         ));
         for device in &report.devices {
             self.line(device_line(device));
         }
         if report.dropped_events > 0 {
-            let line = format!("{} EVENTS WERE DROPPED: figures may be wrong.", grouped(report.dropped_events));
+            let dropped = count(report.dropped_events, "EVENT WAS", "EVENTS WERE");
+            let line = format!("{dropped} DROPPED: figures may be wrong.");
             let line = self.paint("1;31", &line);
             self.line(line);
         }
@@ -209,8 +210,15 @@ impl Page {
     }
 }
 
-fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+/// What a moment that was asked for is called.
+fn moment_title(asked: Option<&str>) -> String {
+    match asked.map(str::parse) {
+        Some(Ok(Instant::Peak)) => "Peak".to_owned(),
+        Some(Ok(Instant::End)) => "At the end".to_owned(),
+        Some(Ok(Instant::Step(number))) => format!("At step {number}'s peak"),
+        Some(Ok(Instant::Time(at))) => format!("At {}", time(super::seconds(at))),
+        None | Some(Err(_)) => "At the moment asked for".to_owned(),
+    }
 }
 
 fn device_line(device: &DeviceReport) -> String {
@@ -223,6 +231,18 @@ fn device_line(device: &DeviceReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_is_called_by_what_was_asked_for() {
+        for (asked, title) in [
+            (Some("end"), "At the end"),
+            (Some("step:12"), "At step 12's peak"),
+            (Some("time:0.5"), "At 0.500 s"),
+            (None, "At the moment asked for"),
+        ] {
+            assert_eq!(moment_title(asked), title);
+        }
+    }
 
     #[test]
     fn long_names_keep_both_ends_and_control_characters_do_not_pass() {

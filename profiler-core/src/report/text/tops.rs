@@ -4,9 +4,9 @@
 
 use crate::report::Snapshot;
 use crate::report::group::pattern;
-use crate::report::units::bytes;
+use crate::report::units::{bytes, count};
 
-use super::{Page, WIDTH, count, fit};
+use super::{Page, WIDTH, fit};
 
 /// Groups and scopes shown.
 const ROWS: usize = 10;

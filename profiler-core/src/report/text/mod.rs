@@ -9,7 +9,7 @@ mod tops;
 
 use crate::findings::{Detail, Severity};
 
-use super::units::{bytes, count, exact, grouped, share, time};
+use super::units::{bytes, count, exact, share, time};
 use super::{DeviceReport, Instant, Report, StepReport};
 
 /// How the text is dressed.

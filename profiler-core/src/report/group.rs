@@ -10,11 +10,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::snapshot::{TOP, Words};
+use super::units;
 
-/// Live allocations of one category whose names (else scopes, else functions) differ at most in numbers.
+/// Live allocations of one category whose names (else scopes) differ at most in numbers. Those with neither go together by
+/// the driver's function and their size.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
-    /// Name, else scope, else the driver's function; where several are counted together, with `*` for their numbers.
+    /// Name, else scope, where several are counted together with `*` for their numbers; else the driver's function, with the
+    /// size of each where there are several: `cuMemAlloc_v2, 64.00 MiB each`.
     pub name: String,
     /// What they are for.
     pub category: String,
@@ -24,7 +27,7 @@ pub struct Group {
     pub allocations: u64,
 }
 
-/// Collects allocations by name, else scope, else function.
+/// Collects allocations by name, else scope, else function and size.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     sums: HashMap<(Label, Category), (u64, u64)>,
@@ -35,14 +38,15 @@ pub(crate) struct Groups {
 enum Label {
     Name(u32),
     Scope(u32),
-    Function(u32),
+    /// All that tells these apart is their size.
+    Function(u32, u64),
 }
 
 impl Groups {
     /// Takes in one allocation: the numbers of its name, scope and function, and its bytes.
     pub fn add(&mut self, (name, scope, function): (u32, u32, u32), category: Category, bytes: u64) {
         let label = match (name, scope) {
-            (0, 0) => Label::Function(function),
+            (0, 0) => Label::Function(function, bytes),
             (0, scope) => Label::Scope(scope),
             (name, _) => Label::Name(name),
         };
@@ -53,18 +57,18 @@ impl Groups {
     /// The groups that hold most.
     pub fn largest(&self, words: &impl Words) -> Vec<Group> {
         let texts = self.sums.iter().map(|((label, category), sum)| {
-            let text = match *label {
-                Label::Name(number) | Label::Function(number) => words.name(number),
-                Label::Scope(node) => words.scope(node),
+            let (text, each) = match *label {
+                Label::Name(number) => (words.name(number), None),
+                Label::Scope(node) => (words.scope(node), None),
+                Label::Function(number, each) => (words.name(number), Some(each)),
             };
-            (text, *category, *sum)
+            (text, (*category, each), *sum)
         });
         let mut groups: Vec<Group> = together(texts, |sum, more| (sum.0.wrapping_add(more.0), sum.1 + more.1))
-            .map(|(name, category, (bytes, allocations))| Group {
-                name,
-                category: category.name().to_owned(),
-                bytes,
-                allocations,
+            .map(|(text, (category, each), (bytes, allocations))| {
+                let each = each.filter(|_| allocations > 1);
+                let name = each.map_or_else(|| text.clone(), |each| format!("{text}, {} each", units::bytes(each)));
+                Group { name, category: category.name().to_owned(), bytes, allocations }
             })
             .collect();
         groups.sort_by(|a, b| (b.bytes, &a.name, &a.category).cmp(&(a.bytes, &b.name, &b.category)));

@@ -189,6 +189,28 @@ fn layers() -> Trace {
 }
 
 #[test]
+fn what_has_no_name_is_counted_together_by_its_size() {
+    let mut trace = Trace::new(&["./untagged"], None);
+    trace.process(0, 31);
+    trace.device(0, 0, UUID, 80 << 30);
+    for (number, mebibytes) in [64, 1, 64, 200, 64, 1].into_iter().enumerate() {
+        trace.alloc(0, 0x100_0000_0000 + ((number as u64) << 32), mebibytes * MIB);
+    }
+    let report = report(&trace, "peak");
+    let groups = &report.peak.as_ref().expect("something was live").top_groups;
+    let groups: Vec<_> =
+        groups.iter().map(|group| (group.name.as_str(), group.bytes / MIB, group.allocations)).collect();
+    let expected =
+        [("cuMemAlloc_v2", 200, 1), ("cuMemAlloc_v2, 64.00 MiB each", 192, 3), ("cuMemAlloc_v2, 1.00 MiB each", 2, 2)];
+    assert_eq!(groups, expected);
+    assert!(text(&report, Style::Plain).contains(
+        "
+    192.0 MiB  unknown      3 allocations      cuMemAlloc_v2, 64.00 MiB each
+"
+    ));
+}
+
+#[test]
 fn layers_are_counted_together() {
     let report = report(&layers(), "peak");
     let peak = report.peak.as_ref().expect("something was live");

@@ -1,5 +1,6 @@
 /* Allocates and frees without end, and keeps its own count of returned calls in a shared file that outlives it: the truth
  * against which a killed session is compared. Argument: the file; 16 bytes, allocations and frees. */
+#include "driver_api.h"
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,12 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-typedef unsigned long long address;
-int cuInit(unsigned flags);
-int cuDevicePrimaryCtxRetain(void **context, int device);
-int cuCtxSetCurrent(void *context);
-int cuMemAlloc_v2(address *out, size_t bytes);
-int cuMemFree_v2(address memory);
 
 int main(int argc, char **argv) {
     if (argc < 2)
@@ -24,9 +19,9 @@ int main(int argc, char **argv) {
     void *context;
     if (counts == MAP_FAILED || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
         return 1;
-    address held[64] = {0};
+    CUdeviceptr held[64] = {0};
     for (uint64_t i = 0;; i++) {
-        address *slot = &held[i % 64];
+        CUdeviceptr *slot = &held[i % 64];
         if (*slot) {
             if (cuMemFree_v2(*slot))
                 return 1;

@@ -15,6 +15,8 @@ typedef struct { unsigned char bytes[16]; } CUuuid;
 enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500 };
 enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 }; /* flags of cuGetProcAddress */
 
+CUresult cuInit(unsigned flags);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);

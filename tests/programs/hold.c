@@ -1,17 +1,10 @@
 /* Holds exactly known device memory for a while, so that NVML is asked while nothing changes: 64 MiB + 3 MiB of device memory,
  * 5 MiB of pinned host memory. Argument: milliseconds to hold. */
+#include "driver_api.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-typedef unsigned long long address;
-int cuInit(unsigned flags);
-int cuDevicePrimaryCtxRetain(void **context, int device);
-int cuCtxSetCurrent(void *context);
-int cuMemAlloc_v2(address *out, size_t bytes);
-int cuMemFree_v2(address memory);
-int cuMemAllocHost_v2(void **out, size_t bytes);
-int cuMemFreeHost(void *memory);
 
 #define MUST(call)                                                                                                     \
     do {                                                                                                               \
@@ -24,7 +17,7 @@ int cuMemFreeHost(void *memory);
 
 int main(int argc, char **argv) {
     void *context, *pinned;
-    address large, small;
+    CUdeviceptr large, small;
     MUST(cuInit(0));
     MUST(cuDevicePrimaryCtxRetain(&context, 0));
     MUST(cuCtxSetCurrent(context));

@@ -1,19 +1,15 @@
 /* Two processes, each on a device of its own, and then the first program replaced by another (exec). Rank r allocates
  * (r + 1) * 8 MiB on device r and frees nothing: its end does. */
+#include "driver_api.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-typedef unsigned long long address;
-int cuInit(unsigned flags);
-int cuDevicePrimaryCtxRetain(void **context, int device);
-int cuCtxSetCurrent(void *context);
-int cuMemAlloc_v2(address *out, size_t bytes);
 
 static int work(int rank, size_t bytes) {
     void *context;
-    address memory;
+    CUdeviceptr memory;
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, rank) || cuCtxSetCurrent(context) || cuMemAlloc_v2(&memory, bytes))
         return 1;
     usleep(100 * 1000);

@@ -1,22 +1,17 @@
 /* A program with an allocator of its own, which declares its blocks through memscope.h: one container of 64 MiB. */
+#include "driver_api.h"
 #include "memscope.h"
 #include <stdint.h>
 #include <stdio.h>
 
-typedef unsigned long long address;
-int cuInit(unsigned flags);
-int cuDevicePrimaryCtxRetain(void **context, int device);
-int cuCtxSetCurrent(void *context);
-int cuMemAlloc_v2(address *out, size_t bytes);
-int cuMemFree_v2(address memory);
 
 #define MIB ((uint64_t)1 << 20)
 
-static void *at(address base, uint64_t offset) { return (void *)(uintptr_t)(base + offset); }
+static void *at(CUdeviceptr base, uint64_t offset) { return (void *)(uintptr_t)(base + offset); }
 
 int main(void) {
     void *context;
-    address base, leaf;
+    CUdeviceptr base, leaf;
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuMemAlloc_v2(&base, 64 * MIB) ||
         cuMemAlloc_v2(&leaf, 2 * MIB))
         return 1;

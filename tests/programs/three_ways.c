@@ -1,34 +1,23 @@
 /* One known sequence of driver calls, the functions found in the way that the argument says: link, dlsym, or proc (through
  * cuGetProcAddress, as a CUDA runtime does). Prints results only, never addresses: the output must not depend on memscope. */
 #define _GNU_SOURCE
+#include "driver_api.h"
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef unsigned long long address;
-int cuInit(unsigned flags);
-int cuDevicePrimaryCtxRetain(void **context, int device);
-int cuCtxSetCurrent(void *context);
-int cuMemAlloc_v2(address *out, size_t bytes);
-int cuMemAllocPitch_v2(address *out, size_t *pitch, size_t width, size_t height, unsigned element);
-int cuMemAllocManaged(address *out, size_t bytes, unsigned flags);
-int cuMemAllocAsync(address *out, size_t bytes, void *stream);
-int cuMemFreeAsync(address memory, void *stream);
-int cuMemFree_v2(address memory);
-int cuMemAllocHost_v2(void **out, size_t bytes);
-int cuMemFreeHost(void *memory);
 
 static struct {
     int (*init)(unsigned);
     int (*retain)(void **, int);
     int (*set_current)(void *);
-    int (*alloc)(address *, size_t);
-    int (*pitch)(address *, size_t *, size_t, size_t, unsigned);
-    int (*managed)(address *, size_t, unsigned);
-    int (*alloc_async)(address *, size_t, void *);
-    int (*free_async)(address, void *);
-    int (*free)(address);
+    int (*alloc)(CUdeviceptr *, size_t);
+    int (*pitch)(CUdeviceptr *, size_t *, size_t, size_t, unsigned);
+    int (*managed)(CUdeviceptr *, size_t, unsigned);
+    int (*alloc_async)(CUdeviceptr *, size_t, void *);
+    int (*free_async)(CUdeviceptr, void *);
+    int (*free)(CUdeviceptr);
     int (*alloc_host)(void **, size_t);
     int (*free_host)(void *);
 } f;
@@ -79,7 +68,7 @@ int main(int argc, char **argv) {
         return 2;
     void *context = NULL, *pinned = NULL;
     printf("start %d\n", f.init(0) | f.retain(&context, 0) | f.set_current(context));
-    address kept[100], memory = 0;
+    CUdeviceptr kept[100], memory = 0;
     size_t pitch = 0;
     int bad = 0;
     for (int i = 0; i < 100; i++) /* 100 allocations, 100 · 1 MiB live at once */

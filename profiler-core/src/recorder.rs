@@ -261,6 +261,8 @@ impl Recording {
     }
 
     fn end(&mut self, exit_status: Option<i32>) -> Result<Summary> {
+        // Before the wait below: it is not the program's time.
+        let time = Nanoseconds(clock::monotonic_ns().saturating_sub(self.start_ns));
         if let Some(telemetry) = &self.options.telemetry {
             telemetry.wait_for_first(FIRST_SAMPLES);
         }
@@ -270,7 +272,6 @@ impl Recording {
         }
         self.drain()?;
         self.options.telemetry = None;
-        let time = Nanoseconds(clock::monotonic_ns().saturating_sub(self.start_ns));
         self.entries.push(Entry::End(SessionEnd { time, exit_status }));
         self.write()?;
         if let Err(error) = self.folder.mark_finished(exit_status) {

@@ -282,13 +282,6 @@ impl Recording {
         summary.uncommitted = counters.uncommitted;
         summary.faults = counters.faults;
         summary.outlived = self.source.running();
-        if !summary.outlived.is_empty() {
-            let pids: Vec<String> = summary.outlived.iter().map(u32::to_string).collect();
-            summary.notices.push(format!(
-                "processes {} still run after the program's end: what they do from now on is not recorded",
-                pids.join(", ")
-            ));
-        }
         Ok(summary)
     }
 

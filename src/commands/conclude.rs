@@ -41,7 +41,7 @@ impl Outputs {
                 bail!("another memscope is recording to {}: choose another name with -o", outputs.profile.display())
             }
             Ok(_) => bail!(
-                "{} holds a session that was broken off: `memscope recover {}` makes its profile; or remove that folder",
+                "{} holds a session that was broken off: `memscope recover {}` makes its profile (into another file with -o)",
                 session.display(),
                 shell_word(&session)
             ),

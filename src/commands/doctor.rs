@@ -215,6 +215,12 @@ fn program(program: &OsStr) -> Check {
     let subject = "program";
     let bad = |finding, advice| Check { subject, health: Health::Bad, finding, advice };
     let Some(path) = preflight::find(program) else {
+        if Path::new(program).exists() {
+            return bad(
+                format!("{} is not a program file", program.display()),
+                Some("name the file that you would start"),
+            );
+        }
         return bad(
             format!("{} was not found", program.display()),
             Some("name it by its path, or put its folder into PATH"),

@@ -3,6 +3,7 @@
 //! Owns: the order of things. What can be refused is refused before the program starts; after that, no fault of memscope
 //! changes the program's status, and the session stays on disk until its profile is written.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
@@ -144,13 +145,16 @@ fn report_notices(summary: &recorder::Summary, outlived: &[u32], quiet: bool) {
     if summary.progress.dropped > 0 {
         say(&format!("{} events could not be recorded: the figures are too low", summary.progress.dropped));
     }
-    if !outlived.is_empty() {
-        say(&format!("still running, and no longer recorded: processes {outlived:?}"));
+    if quiet {
+        return;
     }
-    if !quiet {
-        for notice in &summary.notices {
-            say(notice);
-        }
+    let outlived: BTreeSet<u32> = outlived.iter().chain(&summary.outlived).copied().collect();
+    if !outlived.is_empty() {
+        let pids: Vec<String> = outlived.iter().map(u32::to_string).collect();
+        say(&format!("still running, and no longer recorded: processes {}", pids.join(", ")));
+    }
+    for notice in &summary.notices {
+        say(notice);
     }
 }
 

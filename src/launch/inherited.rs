@@ -16,11 +16,13 @@ pub struct Inherited {
     mask: sigset_t,
     ignores_pipe: bool,
     ignores_child: bool,
+    ignores_file_size: bool,
     closed: [bool; 3],
 }
 
 static IGNORES_PIPE: AtomicBool = AtomicBool::new(false);
 static IGNORES_CHILD: AtomicBool = AtomicBool::new(false);
+static IGNORES_FILE_SIZE: AtomicBool = AtomicBool::new(false);
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
 #[used]
@@ -29,6 +31,7 @@ static NOTE: extern "C" fn() = {
     extern "C" fn note() {
         IGNORES_PIPE.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
         IGNORES_CHILD.store(is_ignored(libc::SIGCHLD), Ordering::Relaxed);
+        IGNORES_FILE_SIZE.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
         for (descriptor, closed) in (0..).zip(&CLOSED) {
             // SAFETY: a query of a number.
             closed.store(unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1, Ordering::Relaxed);
@@ -51,9 +54,11 @@ impl Inherited {
     /// first thread.
     pub fn take_over(signals: &sigset_t) -> Inherited {
         let mut mask = MaybeUninit::<sigset_t>::uninit();
-        // SAFETY: the sets are valid; pthread_sigmask fills `mask`. With SIGCHLD ignored nothing could be waited for.
+        // SAFETY: the sets are valid; pthread_sigmask fills `mask`. With SIGCHLD ignored nothing could be waited for; with
+        // SIGXFSZ ignored a file that may not grow is an error like a full disk.
         let mask = unsafe {
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             libc::pthread_sigmask(libc::SIG_BLOCK, signals, mask.as_mut_ptr());
             mask.assume_init()
         };
@@ -62,6 +67,7 @@ impl Inherited {
             mask,
             ignores_pipe: noted(&IGNORES_PIPE),
             ignores_child: noted(&IGNORES_CHILD),
+            ignores_file_size: noted(&IGNORES_FILE_SIZE),
             closed: [noted(&CLOSED[0]), noted(&CLOSED[1]), noted(&CLOSED[2])],
         }
     }
@@ -73,6 +79,7 @@ impl Inherited {
         unsafe {
             libc::signal(libc::SIGPIPE, disposition(self.ignores_pipe));
             libc::signal(libc::SIGCHLD, disposition(self.ignores_child));
+            libc::signal(libc::SIGXFSZ, disposition(self.ignores_file_size));
             for (descriptor, closed) in (0..).zip(self.closed) {
                 if closed {
                     libc::close(descriptor);

@@ -22,7 +22,7 @@ use super::inherited::Inherited;
 
 /// Signals that are passed on to the program: all that somebody may send on purpose. SIGKILL and SIGSTOP cannot be caught;
 /// those that a process brings upon itself (SIGSEGV, SIGPIPE, SIGXFSZ, …) are memscope's own.
-const PASSED_ON: [c_int; 16] = [
+const PASSED_ON: [c_int; 17] = [
     libc::SIGHUP,
     libc::SIGINT,
     libc::SIGQUIT,
@@ -34,6 +34,7 @@ const PASSED_ON: [c_int; 16] = [
     libc::SIGPROF,
     libc::SIGIO,
     libc::SIGPWR,
+    libc::SIGXCPU,
     libc::SIGSTKFLT,
     libc::SIGURG,
     libc::SIGWINCH,
@@ -194,6 +195,9 @@ pub fn wait(pid: u32, witness: &mut Witness) -> io::Result<ExitStatus> {
     loop {
         match child_state(pid)? {
             State::Ended(status) => return Ok(status),
+            // SIGSTOP comes to one process (cpulimit, a debugger) and is taken back there; one to the group stops memscope
+            // by itself.
+            State::Stopped(libc::SIGSTOP) => {}
             State::Stopped(signal) => stop_too(signal),
             State::Running => {}
         }
@@ -231,12 +235,11 @@ fn child_state(pid: pid_t) -> io::Result<State> {
 /// Whoever continues it continues the group; a SIGCONT to memscope alone is passed on by [`wait`].
 fn stop_too(signal: c_int) {
     let set = set_of(&[signal]);
-    // SAFETY: valid signal numbers and an initialised set; the signals that stop have their default action here.
+    // SAFETY: valid signal numbers and an initialised set; the signals that stop have their default action here. The signal
+    // is sent while it is blocked: it merges with the terminal's own, which often waits already, and memscope stops once.
     unsafe {
+        libc::kill(libc::getpid(), signal);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, ptr::null_mut());
-        libc::raise(signal);
-        if signal != libc::SIGSTOP {
-            libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
-        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
     }
 }

@@ -85,6 +85,33 @@ fn memscope_stops_and_continues_with_the_program() {
 }
 
 #[test]
+fn a_program_that_is_stopped_and_continued_by_its_pid_takes_memscope_with_it() {
+    let place = Place::new();
+    let (child, reader, pid) = start(&place);
+    kill(pid, libc::SIGSTOP);
+    wait_for("the program stops", || state(pid) == 'T');
+    kill(pid, libc::SIGCONT);
+    assert_eq!(counts(child, reader, pid), "HUP 0 INT 0 QUIT 0 USR1 0 TERM 0 CONT 1\n");
+}
+
+/// As a terminal does it: again and again, the signal to the whole group, and memscope must stop once for each.
+#[test]
+fn stopping_the_group_stops_memscope_once() {
+    let place = Place::new();
+    let (child, reader, pid) = start(&place);
+    let memscope = child.id() as i32;
+    for _ in 0..8 {
+        kill(-memscope, libc::SIGTSTP);
+        wait_for("both stop", || state(pid) == 'T' && state(memscope) == 'T');
+        kill(-memscope, libc::SIGCONT);
+        wait_for("both go on", || state(pid) != 'T' && state(memscope) != 'T');
+        sleep(Duration::from_millis(100));
+        assert_ne!(state(memscope), 'T', "memscope stopped again");
+    }
+    assert_eq!(counts(child, reader, pid), "HUP 0 INT 0 QUIT 0 USR1 0 TERM 0 CONT 8\n");
+}
+
+#[test]
 fn a_signal_that_ends_the_program_is_in_the_status() {
     let place = Place::new();
     for (signal, status) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGKILL, 137)] {

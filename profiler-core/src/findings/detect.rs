@@ -36,7 +36,8 @@ fn finding(severity: Severity, message: String, advice: &str, detail: Detail) ->
     Finding { severity, message, advice: advice.to_owned(), detail }
 }
 
-/// What the driver refused: the last out-of-memory of each process and device, other results by function.
+/// What the driver refused: of each process and device the out-of-memory that met the most live memory (of equal ones the
+/// last), other results by function. Programs catch one, free, and go on: a later, smaller one must not hide it.
 fn refusals(model: &Model, settled: &Settled) -> Vec<Finding> {
     let mut memory: BTreeMap<(u32, u16), (u64, &MarkerMoment, &Failure)> = BTreeMap::new();
     let mut others: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
@@ -44,8 +45,12 @@ fn refusals(model: &Model, settled: &Settled) -> Vec<Finding> {
         let marker = &model.markers[moment.marker as usize];
         let Some(failure) = marker.failure() else { continue };
         if failure.result == OUT_OF_MEMORY {
-            let last = memory.entry((marker.process, model.resolve(failure.device))).or_insert((0, moment, failure));
-            *last = (last.0 + 1, moment, failure);
+            let live = |moment: &MarkerMoment| moment.state.map(|state| state.rows.live_bytes());
+            let most = memory.entry((marker.process, model.resolve(failure.device))).or_insert((0, moment, failure));
+            most.0 += 1;
+            if live(moment) >= live(most.1) {
+                (most.1, most.2) = (moment, failure);
+            }
         } else {
             let other = others.entry((failure.function, failure.result)).or_default();
             *other = (other.0 + 1, failure.requested);

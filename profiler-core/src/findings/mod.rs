@@ -160,7 +160,7 @@ pub struct Oom {
     pub free: Option<u64>,
     /// Total, as the driver said.
     pub total: Option<u64>,
-    /// Refusals of this process on this device in all; this is the last.
+    /// Refusals of this process on this device in all; this is the one that met the most live memory.
     pub refusals: u64,
     /// When.
     pub time_s: f64,

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use parquet::errors::ParquetError;
+
 use crate::allocation::{Allocation, AllocationId, MarkerKind, Model, flag};
 use crate::error::{Error, Result};
 use crate::journal::entry::{Nanoseconds, SessionInfo};
@@ -65,7 +67,11 @@ pub fn write(model: &Model, path: impl AsRef<Path>, force: bool) -> Result<Repor
     out.member(MANIFEST)?.write_all(&text).map_err(failed)?;
     let mut table = |name: &str, fields: &[Field], groups: usize, group: &mut dyn FnMut(usize) -> Vec<Column>| {
         let member = out.member(&member(name))?;
-        table::write(member, fields, groups, group).map_err(|error| failed(std::io::Error::other(error)))
+        table::write(member, fields, groups, group).map_err(|error| match error {
+            // What the file system said, without the crate's wrapping.
+            ParquetError::External(cause) => failed(std::io::Error::other(cause)),
+            error => failed(std::io::Error::other(error)),
+        })
     };
     let rows = tables.allocation_order();
     let groups = rows.order.len().div_ceil(GROUP_ROWS);

@@ -37,7 +37,7 @@ impl Page {
         place.extend(oom.phase.as_ref().map(|phase| format!("phase {phase}")));
         place.extend(oom.scope.as_ref().map(|scope| format!("scope {scope}")));
         if oom.refusals > 1 {
-            place.push(format!("the last of {} refusals", grouped(oom.refusals)));
+            place.push(format!("the fullest moment of {} refusals", grouped(oom.refusals)));
         }
         self.wrap("    ", &format!("It happened {}.", place.join(", ")));
         let mut line = String::new();

@@ -5,9 +5,8 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use parquet::errors::ParquetError;
+use serde::{Deserialize, Serialize};
 
 use crate::allocation::{Allocation, AllocationId, MarkerKind, Model, flag};
 use crate::error::{Error, Result};

@@ -64,7 +64,7 @@ fn fingerprint() -> u64 {
 
 /// The cache folder of memscope, created if need be. A folder that another user owns is refused: what is preloaded must be
 /// ours.
-pub fn cache_folder() -> Result<PathBuf> {
+fn cache_folder() -> Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let mut candidates = Vec::new();
     candidates.extend(absolute("XDG_CACHE_HOME").map(|base| base.join("memscope")));

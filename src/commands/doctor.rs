@@ -137,11 +137,12 @@ fn shared_memory() -> Check {
     if !may_use(folder) {
         return Check { subject, health: Health::Limited, finding: "/dev/shm is not writable".into(), advice };
     }
+    let orphans: Vec<_> = orphaned_logs().iter().map(|path| path.display().to_string()).collect();
     match free_bytes(folder) {
-        Some(free) if free >= SHARED_MEMORY_WANTED && !orphaned_logs().is_empty() => Check {
+        Some(free) if free >= SHARED_MEMORY_WANTED && !orphans.is_empty() => Check {
             subject,
             health: Health::Limited,
-            finding: format!("logs of sessions that are gone: {}", shown(&orphaned_logs())),
+            finding: format!("logs of sessions that are gone: {}", orphans.join(" ")),
             advice: Some("remove these folders, unless their programs still run"),
         },
         Some(free) if free >= SHARED_MEMORY_WANTED => Check {
@@ -240,10 +241,6 @@ fn program(program: &OsStr) -> Check {
             advice: None,
         },
     }
-}
-
-fn shown(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
 }
 
 /// True when this user may read and write `path`.

@@ -6,6 +6,7 @@
 pub mod allocation;
 pub mod clock;
 pub mod error;
+pub mod explorer;
 pub mod export;
 pub mod findings;
 pub mod journal;

@@ -287,6 +287,7 @@ impl Known {
             power: number(device.power_usage()),
             clock: number(device.clock_info(Clock::Graphics)),
             processes,
+            ..DeviceSample::default()
         }
     }
 }

@@ -6,15 +6,16 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Room, and the rooms that it may depend on.
-const ALLOWED: [(&str, &[&str]); 8] = [
+const ALLOWED: [(&str, &[&str]); 9] = [
     ("memscope-wire", &[]),
     ("memscope-client", &[]),
     ("memscope-interposer", &["memscope-wire"]),
     ("memscope-core", &["memscope-wire"]),
+    ("memscope-tui", &["memscope-core"]),
     ("memscope-kernels", &[]),
     ("memscope-simulator", &["memscope-kernels", "memscope-wire"]),
     ("memscope-samples", &["memscope-kernels", "memscope-client", "memscope-wire"]),
-    ("memscope", &["memscope-core", "memscope-samples", "memscope-wire"]),
+    ("memscope", &["memscope-core", "memscope-tui", "memscope-samples", "memscope-wire"]),
 ];
 
 #[test]

@@ -151,6 +151,27 @@ pub struct DeviceSample {
     pub power: Option<u32>,
     /// Graphics clock, MHz.
     pub clock: Option<u32>,
+    /// Memory clock, MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_clock: Option<u32>,
+    /// Enforced power limit, milliwatts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit: Option<u32>,
+    /// Fan, percent of its full speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan: Option<u32>,
+    /// Generation of the PCIe link now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pcie_generation: Option<u32>,
+    /// Lanes of the PCIe link now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pcie_width: Option<u32>,
+    /// Received over PCIe, bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pcie_receive: Option<u64>,
+    /// Sent over PCIe, bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pcie_send: Option<u64>,
     /// Processes on the device; `None` when the list is not available.
     pub processes: Option<Vec<ProcessSample>>,
 }

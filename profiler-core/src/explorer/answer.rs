@@ -1,0 +1,338 @@
+//! What a view gets: plain data, made in one place, so that all views agree.
+//!
+//! Owns: the shapes. Refuses: colours, widths, and text that depends on them. Bytes are bytes, times are nanoseconds since the
+//! session began. What is not known is `None`, never 0.
+
+use std::sync::Arc;
+
+use memscope_wire::{Category, MemoryKind, Origin};
+
+use crate::findings::Finding;
+use crate::journal::entry::{DeviceSample, Nanoseconds, SessionInfo};
+use crate::ledger::{CATEGORIES, EventRows};
+use crate::timeline::{SampleRows, Series, State};
+
+use super::query::{At, Target};
+
+/// An answer to a [`super::Query`].
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The session as a whole.
+    pub session: SessionView,
+    /// Its devices.
+    pub devices: Vec<DeviceView>,
+    /// Its processes.
+    pub processes: Vec<ProcessView>,
+    /// The part that all below is about.
+    pub target: Target,
+    /// The moment that was asked for.
+    pub at: At,
+    /// That moment.
+    pub now: MomentView,
+    /// Where the target's live bytes were largest; `None` when nothing was ever live.
+    pub peak: Option<MomentView>,
+    /// Live bytes by category at the end of the step before the one of `now`; `None` in the first.
+    pub step_before: Option<[u64; CATEGORIES]>,
+    /// Live bytes of the target over time.
+    pub series: Arc<Series>,
+    /// When steps began, thinned out to what can be drawn: (time, number).
+    pub step_marks: Arc<Vec<(Nanoseconds, u64)>>,
+    /// When the driver refused an allocation.
+    pub refusals: Arc<Vec<Nanoseconds>>,
+    /// How many steps are kept.
+    pub steps_total: usize,
+    /// The steps that were asked for.
+    pub steps: Vec<StepView>,
+    /// Position of the first of them.
+    pub steps_first: usize,
+    /// What is worth knowing, gravest first.
+    pub findings: Arc<Vec<Finding>>,
+    /// The scopes whose allocations hold most, those inside them not counted, largest first; at most 20.
+    pub top_scopes: Arc<Vec<ScopeTotal>>,
+    /// The live allocations.
+    pub rows: Option<Arc<RowsView>>,
+    /// The tree of scopes.
+    pub scopes: Option<Arc<Vec<ScopeNode>>>,
+    /// The containers.
+    pub segments: Option<Arc<SegmentsView>>,
+}
+
+/// What is known of the session.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SessionView {
+    /// Its facts.
+    pub info: SessionInfo,
+    /// What it is doing.
+    pub state: Running,
+    /// Status once the program has ended.
+    pub exit_status: Option<i32>,
+    /// The last moment that is known.
+    pub last_time: Nanoseconds,
+    /// Allocations and blocks so far.
+    pub allocations: u64,
+    /// Events that could not be written: figures are too low when this is not 0.
+    pub dropped_events: u64,
+    /// Ended allocations before this time are no longer kept, so that lists of earlier moments are incomplete; `None` while
+    /// everything is kept.
+    pub forgotten_before: Option<Nanoseconds>,
+    /// What is wrong with the journal, as sentences.
+    pub notices: Vec<String>,
+}
+
+/// What a session is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Running {
+    /// Its program runs.
+    #[default]
+    Live,
+    /// It has ended, or is a profile.
+    Ended,
+    /// Its memscope died before it ended.
+    Broken,
+}
+
+/// One device.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct DeviceView {
+    /// UUID, with `GPU-`; `unknown-N` when only ordinal N is known.
+    pub uuid: String,
+    /// Product name, from NVML.
+    pub name: Option<String>,
+    /// CUDA ordinal in the first process that named it.
+    pub ordinal: u32,
+    /// Total memory.
+    pub capacity: Option<u64>,
+    /// The ledger of device memory at the moment of the answer.
+    pub rows: EventRows,
+    /// Largest live bytes.
+    pub peak_live: u64,
+    /// What NVML said last before the moment of the answer.
+    pub sample: Option<DeviceSample>,
+}
+
+/// One process.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ProcessView {
+    /// Process id.
+    pub pid: u32,
+    /// Rank in a distributed job.
+    pub rank: Option<u32>,
+    /// Path of its program.
+    pub executable: String,
+    /// True once it is gone.
+    pub ended: bool,
+    /// Live bytes at the moment of the answer.
+    pub live: u64,
+}
+
+/// A moment of the target.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct MomentView {
+    /// When, in which step, and the ledger of the target's device memory. Of several devices the rows are sums.
+    pub state: State,
+    /// Phase; empty when there is none.
+    pub phase: String,
+    /// Pinned host memory. Only for all processes together.
+    pub host: EventRows,
+    /// Total memory of the target's devices; `None` when one is not known, or for a process.
+    pub capacity: Option<u64>,
+    /// The device rows that speak best for this moment; only for a target with one device.
+    pub device: Option<SampleRows>,
+}
+
+/// One step of the target.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StepView {
+    /// Its number.
+    pub number: u64,
+    /// When it began.
+    pub begin: Nanoseconds,
+    /// When it ended; `None` while it runs, or when the session ended in it.
+    pub end: Option<Nanoseconds>,
+    /// Largest live bytes within it.
+    pub peak: u64,
+    /// Live bytes by category at that moment.
+    pub at_peak: [u64; CATEGORIES],
+    /// Allocations and blocks that began in it.
+    pub allocations: u64,
+    /// Live bytes at its end less those at the end of the step before; `None` for the first and for one that did not end.
+    pub growth: Option<i64>,
+    /// Largest live bytes in equal parts of its duration, from its begin; few.
+    pub shape: Vec<u64>,
+    /// True when a finding says that memory grows from step to step, and this step is one of them.
+    pub leaks: bool,
+}
+
+/// Live bytes of one scope.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ScopeTotal {
+    /// Names from the outermost scope on, joined by `/`; empty outside all scopes.
+    pub path: String,
+    /// Live bytes by category.
+    pub live: [u64; CATEGORIES],
+    /// How many allocations.
+    pub allocations: u64,
+}
+
+/// A node of the tree of scopes. Nodes come parents first, siblings by what they hold now, largest first, then by name. The
+/// first one is the root: the whole target.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ScopeNode {
+    /// Number of the node in the session; stays the same from answer to answer.
+    pub id: u32,
+    /// Distance from the root.
+    pub depth: u32,
+    /// How many nodes after this one lie inside it.
+    pub inside: usize,
+    /// Its own name; empty for the root.
+    pub name: String,
+    /// Live bytes now by category, of this scope and all inside it.
+    pub now: [u64; CATEGORIES],
+    /// The same at the target's peak.
+    pub peak: [u64; CATEGORIES],
+    /// Live bytes now of this scope alone.
+    pub own: u64,
+    /// Live allocations now, of this scope and all inside it.
+    pub allocations: u64,
+}
+
+/// The live allocations at the moment of the answer: device memory, managed memory and pinned host memory; containers are not
+/// among them, their blocks are.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RowsView {
+    /// The moment for which the list was made; a large list of a running session is made anew less often than the rest.
+    pub as_of: Nanoseconds,
+    /// How many allocations are live.
+    pub total: usize,
+    /// How many rows (groups, where grouping was asked for) the filter lets through.
+    pub matching: usize,
+    /// Bytes of those.
+    pub matching_bytes: u64,
+    /// What is wrong with the filter, as a sentence; it then lets everything through.
+    pub filter_error: Option<String>,
+    /// Position of the first of `rows` among the matching.
+    pub first: usize,
+    /// The rows that were asked for.
+    pub rows: Vec<Row>,
+}
+
+/// One live allocation, or a group of them.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Row {
+    /// One.
+    Allocation(AllocationRow),
+    /// Several that are alike.
+    Group(GroupRow),
+}
+
+/// One live allocation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AllocationRow {
+    /// Number that tells it from all others of the session, as long as the session is looked at.
+    pub id: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Bytes granted.
+    pub granted: u64,
+    /// What it is for.
+    pub category: Category,
+    /// How that is known.
+    pub origin: Origin,
+    /// Name from its tag; empty when there is none.
+    pub name: String,
+    /// The driver's function; empty for a block.
+    pub function: String,
+    /// Path of its scope; empty outside all scopes.
+    pub scope: String,
+    /// When it was made.
+    pub birth: Nanoseconds,
+    /// In which step.
+    pub step: Option<u64>,
+    /// CUDA stream: 0 is the default stream.
+    pub stream: u64,
+    /// Where it lives.
+    pub memory: MemoryKind,
+    /// Process id.
+    pub pid: u32,
+    /// Position of its device among the answer's; `None` for host memory.
+    pub device: Option<u16>,
+    /// Address in its process.
+    pub address: u64,
+}
+
+/// Allocations that are alike.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GroupRow {
+    /// What they have in common: a path, a size in binary units, a category's name.
+    pub label: String,
+    /// How many.
+    pub allocations: u64,
+    /// Live bytes by category.
+    pub live: [u64; CATEGORIES],
+}
+
+/// Containers, the largest first.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SegmentsView {
+    /// The moment for which the list was made.
+    pub as_of: Nanoseconds,
+    /// How many containers there are.
+    pub total: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Of those, in blocks.
+    pub in_blocks: u64,
+    /// Largest hole: the largest request that could be served without a new container.
+    pub largest_hole: u64,
+    /// Live driver allocations that hold no blocks, and so are no containers.
+    pub leaves: usize,
+    /// Position of the first of `segments`.
+    pub first: usize,
+    /// The containers that were asked for.
+    pub segments: Vec<Segment>,
+}
+
+/// One container.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Segment {
+    /// Address in its process.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Of those, in blocks.
+    pub in_blocks: u64,
+    /// Blocks in it.
+    pub blocks: u64,
+    /// Holes between, before and behind them.
+    pub holes: u64,
+    /// The largest of those, bytes.
+    pub largest_hole: u64,
+    /// Process id.
+    pub pid: u32,
+    /// Position of its device among the answer's; `None` for host memory.
+    pub device: Option<u16>,
+    /// When it was made.
+    pub birth: Nanoseconds,
+    /// Equal parts of it in the order of addresses: bytes of blocks by category; the rest of a slice is free.
+    pub slices: Vec<[u64; CATEGORIES]>,
+}
+
+impl SegmentsView {
+    /// External fragmentation of everything that is free in containers: 1 − largest hole / free bytes, between 0 and 1;
+    /// `None` when nothing is free. (The measure of Johnstone and Wilson, "The memory fragmentation problem: solved?", 1998.)
+    pub fn fragmentation(&self) -> Option<f64> {
+        fragmentation(self.bytes, self.in_blocks, self.largest_hole)
+    }
+}
+
+impl Segment {
+    /// The same of this one container.
+    pub fn fragmentation(&self) -> Option<f64> {
+        fragmentation(self.bytes, self.in_blocks, self.largest_hole)
+    }
+}
+
+fn fragmentation(bytes: u64, in_blocks: u64, largest_hole: u64) -> Option<f64> {
+    let free = bytes.checked_sub(in_blocks).filter(|free| *free > 0)?;
+    Some(1.0 - largest_hole as f64 / free as f64)
+}

@@ -1,0 +1,13 @@
+//! What both views show: the answers to questions about a session, running or finished, at any moment of it.
+//!
+//! Owns: [`Explorer`], which holds a model and answers a [`Query`] with plain data, and [`Follower`], which does so on a thread
+//! of its own while a session runs. Refuses: terminals, windows, colours and keys; and to write anything.
+
+mod answer;
+mod query;
+
+pub use answer::{
+    AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, ScopeNode, ScopeTotal,
+    Segment, SegmentsView, SessionView, StepView,
+};
+pub use query::{At, Column, Grouping, Query, RowsQuery, SegmentsQuery, Target};

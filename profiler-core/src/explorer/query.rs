@@ -1,0 +1,134 @@
+//! What a view asks for.
+//!
+//! Owns: the moment, the part of the session, and which lists are wanted, with their order and window. Refuses: screens and
+//! keys.
+
+use std::ops::Range;
+
+use crate::journal::entry::Nanoseconds;
+
+/// Everything that a view wants to know at once. The cheap parts of an [`super::Answer`] are always there; a list is made
+/// only when it is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Query {
+    /// The part of the session.
+    pub target: Target,
+    /// The moment.
+    pub at: At,
+    /// Which steps, counted from the first one that is kept.
+    pub steps: Range<usize>,
+    /// The live allocations, if they are wanted.
+    pub rows: Option<RowsQuery>,
+    /// Whether the tree of scopes is wanted.
+    pub scopes: bool,
+    /// The containers, if they are wanted.
+    pub segments: Option<SegmentsQuery>,
+}
+
+impl Default for Query {
+    fn default() -> Query {
+        Query { target: Target::All, at: At::Live, steps: 0..0, rows: None, scopes: false, segments: None }
+    }
+}
+
+/// A part of the session.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Target {
+    /// All devices and processes.
+    #[default]
+    All,
+    /// One device: its position among [`super::Answer::devices`].
+    Device(u16),
+    /// One process: its position among [`super::Answer::processes`].
+    Process(u32),
+}
+
+/// A moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum At {
+    /// The last moment that is known; of a session that ended, the last one before memory was only given back.
+    #[default]
+    Live,
+    /// Where the target's live bytes were largest.
+    Peak,
+    /// Right after the last change at or before this time.
+    Time(Nanoseconds),
+    /// Where live bytes were largest within this step of the target.
+    Step(u64),
+}
+
+/// The live allocations: which, in what order, and how many of them as text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RowsQuery {
+    /// The column by which they are sorted.
+    pub sort: Column,
+    /// Largest (newest, last in the alphabet) first.
+    pub descending: bool,
+    /// Terms, separated by blanks, that must all hold: see [`super::filter`].
+    pub filter: String,
+    /// Rows that are alike in this as one.
+    pub group: Option<Grouping>,
+    /// Which rows, counted after filter and order.
+    pub window: Range<usize>,
+}
+
+impl Default for RowsQuery {
+    fn default() -> RowsQuery {
+        RowsQuery { sort: Column::Size, descending: true, filter: String::new(), group: None, window: 0..0 }
+    }
+}
+
+/// A column of the list of allocations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Column {
+    /// Bytes asked for.
+    Size,
+    /// What it is for.
+    Category,
+    /// How the category is known.
+    Origin,
+    /// Name from its tag, else the driver's function.
+    Name,
+    /// Scope at its birth.
+    Scope,
+    /// Time since its birth.
+    Age,
+    /// Step at its birth.
+    Step,
+    /// CUDA stream.
+    Stream,
+}
+
+impl Column {
+    /// All columns, from left to right.
+    pub const ALL: [Column; 8] = [
+        Column::Size,
+        Column::Category,
+        Column::Origin,
+        Column::Name,
+        Column::Scope,
+        Column::Age,
+        Column::Step,
+        Column::Stream,
+    ];
+}
+
+/// What rows of one group have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grouping {
+    /// Their scope.
+    Scope,
+    /// Their exact size.
+    Size,
+    /// Their category.
+    Category,
+}
+
+/// The containers: how finely each is drawn, and which.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SegmentsQuery {
+    /// Slices a container is divided into, at least 1.
+    pub slices: usize,
+    /// Which containers, the largest first.
+    pub window: Range<usize>,
+}

@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
@@ -106,7 +106,10 @@ impl Poller {
         let count = nvml.device_count().map_err(|error| format!("NVML does not count the devices: {error}"))?;
         let devices = (0..count).filter_map(|index| {
             let device = nvml.device_by_index(index).ok()?;
-            Some(Known::of(&device, index).ask(&device))
+            let known = Known::of(&device, index);
+            let mut sample = known.ask_memory(&device);
+            ask_rest(&device, &mut sample);
+            Some(sample)
         });
         Ok(Probe {
             devices: devices.collect(),
@@ -238,9 +241,12 @@ fn poll(
     let mut heard = false;
     loop {
         let begin = now();
-        let device = known.ask(device);
+        let mut sample = known.ask_memory(device);
+        // What follows takes its time (the throughput of the PCIe link alone 40 ms) and does not belong to the window.
         let time = now();
-        let sent = sender.try_send(TelemetrySample { begin, time, devices: vec![device] });
+        ask_rest(device, &mut sample);
+        let end = now();
+        let sent = sender.try_send(TelemetrySample { begin, time, devices: vec![sample] });
         if let Err(TrySendError::Full(_)) = sent {
             shared.missed.fetch_add(1, Ordering::Relaxed);
         }
@@ -251,7 +257,7 @@ fn poll(
             return;
         }
         // A slow driver is left alone for at least a quarter of the interval.
-        let pause = interval.saturating_sub(Duration::from_nanos(time.0 - begin.0)).max(interval / 4);
+        let pause = interval.saturating_sub(Duration::from_nanos(end.0 - begin.0)).max(interval / 4);
         if shared.pause(pause) {
             return;
         }
@@ -270,9 +276,8 @@ impl Known {
         Known { uuid: uuid.strip_prefix("GPU-").unwrap_or(&uuid).to_owned(), name: device.name().ok() }
     }
 
-    /// Asks for everything that changes. Memory and processes come first, next to each other: the ledger needs them to be
-    /// of one moment.
-    fn ask(&self, device: &Device<'_>) -> DeviceSample {
+    /// Asks for memory and processes, next to each other: the ledger needs them to be of one moment.
+    fn ask_memory(&self, device: &Device<'_>) -> DeviceSample {
         let memory = device.memory_info().ok();
         let given = |value: u64| (value != NOT_AVAILABLE).then_some(value);
         let processes = merge(device.running_compute_processes().ok(), device.running_graphics_processes().ok());
@@ -282,14 +287,33 @@ impl Known {
             total: memory.as_ref().and_then(|memory| given(memory.total)),
             used: memory.as_ref().and_then(|memory| given(memory.used)),
             reserved: memory.as_ref().and_then(|memory| given(memory.reserved)),
-            utilization: device.utilization_rates().ok().map(|rates| rates.gpu).filter(|percent| *percent <= 100),
-            temperature: number(device.temperature(TemperatureSensor::Gpu)),
-            power: number(device.power_usage()),
-            clock: number(device.clock_info(Clock::Graphics)),
             processes,
             ..DeviceSample::default()
         }
     }
+}
+
+/// Asks for everything else that changes.
+pub(crate) fn ask_rest(device: &Device<'_>, sample: &mut DeviceSample) {
+    // NVML gives the throughput in KB/s, averaged over 20 ms, during which it blocks.
+    let throughput = |counter| number(device.pcie_throughput(counter)).map(|kilobytes| u64::from(kilobytes) * 1000);
+    sample.utilization = percent(device.utilization_rates().map(|rates| rates.gpu));
+    sample.temperature = number(device.temperature(TemperatureSensor::Gpu));
+    sample.power = number(device.power_usage());
+    sample.power_limit = number(device.enforced_power_limit());
+    sample.clock = number(device.clock_info(Clock::Graphics));
+    sample.memory_clock = number(device.clock_info(Clock::Memory));
+    // Of several fans the first: they turn together unless somebody set them apart.
+    sample.fan = number(device.fan_speed(0));
+    sample.pcie_generation = number(device.current_pcie_link_gen());
+    sample.pcie_width = number(device.current_pcie_link_width());
+    sample.pcie_receive = throughput(PcieUtilCounter::Receive);
+    sample.pcie_send = throughput(PcieUtilCounter::Send);
+}
+
+/// A share that may be nonsense.
+fn percent(answer: Result<u32, NvmlError>) -> Option<u32> {
+    answer.ok().filter(|value| *value <= 100)
 }
 
 /// A number that may be NVML's "not available".

@@ -108,6 +108,13 @@ pub(super) const TELEMETRY: &[Field] = &[
     optional("power", Narrow(32), Dictionary),
     optional("clock", Narrow(32), Dictionary),
     optional("processes", Text, Dictionary),
+    optional("memory_clock", Narrow(32), Dictionary),
+    optional("power_limit", Narrow(32), Dictionary),
+    optional("fan", Narrow(32), Dictionary),
+    optional("pcie_generation", Narrow(32), Dictionary),
+    optional("pcie_width", Narrow(32), Dictionary),
+    optional("pcie_receive", Wide, Dictionary),
+    optional("pcie_send", Wide, Dictionary),
 ];
 
 pub(super) const DEVICE_ROWS: &[Field] = &[

@@ -285,6 +285,13 @@ impl Tables<'_> {
             Column::optional_narrow(each().map(|(_, _, device)| device.power)),
             Column::optional_narrow(each().map(|(_, _, device)| device.clock)),
             Column::optional_text(each().map(|(_, _, device)| device.processes.as_ref().map(json))),
+            Column::optional_narrow(each().map(|(_, _, device)| device.memory_clock)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.power_limit)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.fan)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.pcie_generation)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.pcie_width)),
+            Column::optional_wide(each().map(|(_, _, device)| device.pcie_receive)),
+            Column::optional_wide(each().map(|(_, _, device)| device.pcie_send)),
         ]
     }
 

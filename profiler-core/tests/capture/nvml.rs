@@ -12,8 +12,8 @@ use memscope_core::recover::entries;
 use memscope_core::session::SessionFolder;
 use memscope_core::telemetry::{Options, Poller};
 
-/// Device 0 answers everything; device 1 has nothing but its UUID: memory and list are "not supported" or "no permission",
-/// and it takes a while for it.
+/// Device 0 answers everything, and takes a while for the throughput of its PCIe link, as drivers do; device 1 has nothing but
+/// its UUID: memory and list are "not supported" or "no permission", and it takes a while for it.
 const NVML: &str = r#"
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +38,14 @@ int nvmlDeviceGetMemoryInfo_v2(void *d, memory *m) {
 int nvmlDeviceGetUtilizationRates(void *d, unsigned *u) { if (SECOND(d)) return 3; u[0] = 0; u[1] = 1; return 0; }
 int nvmlDeviceGetTemperature(void *d, int s, unsigned *t) { if (SECOND(d)) return 3; *t = 41; return 0; }
 int nvmlDeviceGetPowerUsage(void *d, unsigned *p) { if (SECOND(d)) return 3; *p = ~0u; return 0; }
-int nvmlDeviceGetClockInfo(void *d, int c, unsigned *m) { if (SECOND(d)) return 3; *m = 1410; return 0; }
+int nvmlDeviceGetClockInfo(void *d, int c, unsigned *m) { if (SECOND(d)) return 3; *m = c == 2 ? 9501 : 1410; return 0; }
+int nvmlDeviceGetEnforcedPowerLimit(void *d, unsigned *p) { if (SECOND(d)) return 3; *p = 350000; return 0; }
+int nvmlDeviceGetFanSpeed_v2(void *d, unsigned f, unsigned *p) { if (SECOND(d) || f) return 3; *p = 30; return 0; }
+int nvmlDeviceGetCurrPcieLinkGeneration(void *d, unsigned *g) { if (SECOND(d)) return 3; *g = 4; return 0; }
+int nvmlDeviceGetCurrPcieLinkWidth(void *d, unsigned *w) { if (SECOND(d)) return 3; *w = 16; return 0; }
+int nvmlDeviceGetPcieThroughput(void *d, int c, unsigned *k) {
+    if (SECOND(d)) return 3;
+    usleep(LINK_PAUSE); *k = c == 1 ? 7000 : ~0u; return 0; }
 static int list(process *from, unsigned have, unsigned *n, process *to) {
     if (*n < have) { *n = have; return 7; }
     memcpy(to, from, have * sizeof *from); *n = have; return 0; }
@@ -50,11 +57,15 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(void *d, unsigned *n, process *p) {
     return list(some, 2, n, p); }
 "#;
 
+/// What device 0 takes for each of the two directions of its link.
+const LINK_PAUSE: Duration = Duration::from_millis(100);
+
 fn library(folder: &Path, pause: Duration) -> PathBuf {
     let (source, library) = (folder.join("nvml.c"), folder.join("libnvidia-ml.so.1"));
     std::fs::write(&source, NVML).unwrap();
     let built = Command::new("cc")
         .arg(format!("-DPAUSE={}", pause.as_micros()))
+        .arg(format!("-DLINK_PAUSE={}", LINK_PAUSE.as_micros()))
         .args(["-shared", "-fPIC", "-o"])
         .args([&library, &source])
         .status();
@@ -76,7 +87,7 @@ fn samples(poller: &mut Poller, enough: impl Fn(&[TelemetrySample]) -> bool) -> 
 #[test]
 fn what_the_driver_does_not_give_is_absent_and_a_slow_device_holds_up_no_other() {
     let folder = tempfile::tempdir().unwrap();
-    let library = Some(library(folder.path(), Duration::from_millis(300)));
+    let library = Some(library(folder.path(), Duration::from_millis(800)));
     let start = clock::monotonic_ns();
     let mut poller = Poller::start(Options { library, interval: Duration::from_millis(2), start_monotonic_ns: start });
     let of = |samples: &[TelemetrySample], uuid: &str| -> Vec<TelemetrySample> {
@@ -96,11 +107,21 @@ fn what_the_driver_does_not_give_is_absent_and_a_slow_device_holds_up_no_other()
         temperature: Some(41),
         power: None,
         clock: Some(1410),
+        memory_clock: Some(9501),
+        power_limit: Some(350_000),
+        fan: Some(30),
+        pcie_generation: Some(4),
+        pcie_width: Some(16),
+        pcie_receive: Some(7_000_000),
+        pcie_send: None,
         processes: Some(vec![process(5, Some(50)), process(10, Some(100)), process(20, None), process(30, Some(300))]),
     };
     assert_eq!(fast[0].devices, [expected]);
     assert_eq!(slow[0].devices, [DeviceSample { uuid: "2222".into(), ..DeviceSample::default() }]);
-    assert!(slow[0].time.0 - slow[0].begin.0 >= 300_000_000, "the answer's time is from question to answer");
+    assert!(slow[0].time.0 - slow[0].begin.0 >= 800_000_000, "the answer's time is from question to answer");
+    let window = |sample: &TelemetrySample| Duration::from_nanos(sample.time.0 - sample.begin.0);
+    let quickest = fast.iter().map(window).min().unwrap();
+    assert!(quickest < 2 * LINK_PAUSE, "{quickest:?}: the link's throughput is asked outside the window");
     assert!(fast.windows(2).all(|pair| pair[0].time <= pair[1].begin));
     assert_eq!((poller.missed(), poller.unavailable()), (0, None));
 }

@@ -29,11 +29,14 @@ pub enum Command {
     Run(RunArguments),
     Demo(DemoArguments),
     Sample(SampleArguments),
+    Attach(AttachArguments),
+    View(ViewArguments),
     Report(ReportArguments),
     Export(ExportArguments),
     Recover(RecoverArguments),
     Devices(DevicesArguments),
     Doctor(DoctorArguments),
+    Config(ConfigArguments),
     /// Prints a completion script for a shell.
     #[command(
         after_help = "Example:\n  memscope completions bash > ~/.local/share/bash-completion/completions/memscope"
@@ -76,9 +79,9 @@ pub struct RecordArguments {
     #[arg(long, requires = "device")]
     pub no_compute: bool,
 
-    /// Time between two looks at NVML, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=60_000))]
-    pub interval: u64,
+    /// Time between two looks at NVML, in milliseconds [default: 200].
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub interval: Option<u64>,
 
     /// Say nothing but errors: no progress, no summary.
     #[arg(short, long)]
@@ -87,6 +90,68 @@ pub struct RecordArguments {
     /// Replace existing output files.
     #[arg(short, long)]
     pub force: bool,
+
+    /// Show the live dashboard; the program gets a terminal of its own inside it.
+    #[arg(long, overrides_with = "no_tui")]
+    pub tui: bool,
+
+    /// No dashboard, whatever the configuration says.
+    #[arg(long, overrides_with = "tui")]
+    pub no_tui: bool,
+
+    #[command(flatten)]
+    pub screen: ScreenArguments,
+}
+
+/// How the terminal views look.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Look of the dashboard")]
+pub struct ScreenArguments {
+    /// Colours of the categories [default: default, mono when NO_COLOR is set].
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub palette: Option<Palette>,
+
+    /// How many colours the terminal has [default: as COLORTERM and TERM say].
+    #[arg(long, value_enum, value_name = "DEPTH")]
+    pub colors: Option<Colors>,
+
+    /// Draw with ASCII characters only [default: when the locale is not UTF-8].
+    #[arg(long)]
+    pub ascii: bool,
+
+    /// Leave the mouse to the terminal.
+    #[arg(long)]
+    pub no_mouse: bool,
+}
+
+/// Colours of the categories.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Palette {
+    /// Bright, on dark or light.
+    Default,
+    /// Told apart with every kind of colour blindness.
+    ColorBlind,
+    /// No colours: patterns and bold.
+    Mono,
+}
+
+/// Colours that a terminal has.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Colors {
+    /// As COLORTERM and TERM say.
+    Auto,
+    /// The 16 of the terminal's own palette.
+    #[value(name = "16")]
+    #[serde(rename = "16")]
+    Ansi,
+    /// The fixed 256.
+    #[value(name = "256")]
+    #[serde(rename = "256")]
+    Indexed,
+    /// 24 bits.
+    Truecolor,
 }
 
 /// Runs a program, unchanged, and records every byte of GPU memory that it takes.
@@ -136,6 +201,62 @@ pub struct SampleArguments {
 pub enum Sample {
     /// A GPT (or BERT) trained in fp32 with AdamW and a hand-written backward pass.
     Gpt(memscope_samples::gpt::GptArguments),
+}
+
+/// Shows the dashboard of a session that runs, from another terminal. It only looks: the program is not touched.
+#[derive(Args, Debug)]
+#[command(after_help = "Without SESSION: the one that runs, if there is only one.
+
+Examples:
+  memscope attach
+  memscope attach memscope-train-4242.mscope.session
+  memscope attach 4242")]
+pub struct AttachArguments {
+    /// A session folder, the profile that it will become, or the process id of its memscope.
+    #[arg(value_name = "SESSION", value_hint = ValueHint::AnyPath)]
+    pub session: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub screen: ScreenArguments,
+}
+
+/// Shows the dashboard of a finished profile.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  memscope view memscope-train-4242.mscope")]
+pub struct ViewArguments {
+    /// A .mscope file or a session folder.
+    #[arg(value_name = "FILE|SESSION", value_hint = ValueHint::AnyPath)]
+    pub source: PathBuf,
+
+    #[command(flatten)]
+    pub screen: ScreenArguments,
+}
+
+/// Makes, shows or finds the configuration file.
+#[derive(Args, Debug)]
+#[command(after_help = "A flag wins over an environment variable, that over the file, and the file over the default.
+
+Examples:
+  memscope config init
+  memscope config print")]
+pub struct ConfigArguments {
+    #[command(subcommand)]
+    pub action: ConfigAction,
+}
+
+/// What to do with the configuration.
+#[derive(Subcommand, Debug, Clone, Copy)]
+pub enum ConfigAction {
+    /// Writes a configuration file with every setting, its meaning and its default.
+    Init {
+        /// Replace an existing file.
+        #[arg(short, long)]
+        force: bool,
+    },
+    /// Prints every setting with its value and where that comes from.
+    Print,
+    /// Prints the path of the file.
+    Path,
 }
 
 /// Prints the report of a profile, or of a session that runs or was broken off.

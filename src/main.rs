@@ -12,6 +12,7 @@
 
 mod arguments;
 mod commands;
+mod config;
 mod driver;
 mod embedded;
 mod launch;
@@ -28,11 +29,14 @@ fn main() {
         Command::Run(run) => commands::run::run(run),
         Command::Demo(demo) => commands::demo::demo(demo),
         Command::Sample(sample) => commands::sample::sample(sample),
+        Command::Attach(attach) => commands::attach::attach(attach),
+        Command::View(view) => commands::view::view(view),
         Command::Report(report) => commands::report::report(report),
         Command::Export(export) => commands::export::export(export),
         Command::Recover(recover) => commands::recover::recover(recover),
         Command::Devices(devices) => commands::devices::devices(devices),
         Command::Doctor(doctor) => commands::doctor::doctor(doctor),
+        Command::Config(config) => commands::config::config(config.action),
         Command::Completions { shell } => commands::pages::completions(shell),
         Command::Man { directory } => commands::pages::man(directory),
     };

@@ -1,6 +1,8 @@
 //! One file a verb. Each returns the status with which memscope ends.
 
+pub mod attach;
 pub mod conclude;
+pub mod config;
 pub mod demo;
 pub mod devices;
 pub mod doctor;
@@ -10,3 +12,4 @@ pub mod recover;
 pub mod report;
 pub mod run;
 pub mod sample;
+pub mod view;

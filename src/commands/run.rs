@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use memscope_core::telemetry::{self, Poller};
 
 use crate::arguments::{RecordArguments, RunArguments};
 use crate::commands::conclude::{self, Outputs};
+use crate::config::{self, Config};
 use crate::embedded::{self, Libraries};
 use crate::launch::inherited::Inherited;
 use crate::launch::signals::{self, Witness};
@@ -40,6 +42,11 @@ pub fn run(arguments: RunArguments) -> Result<i32> {
 
 /// Runs `command` and records it; `name` stands for the program in the output's name. Returns the program's status.
 pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> Result<i32> {
+    let mut arguments = arguments.clone();
+    let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    Config::load()?.complete(&mut arguments, interactive);
+    let arguments = &arguments;
+
     // Before the first thread: all threads inherit the mask, and the witness is a fork.
     let inherited = signals::block();
     let mut witness = Witness::start().context("cannot start the witness of signals")?;
@@ -111,7 +118,7 @@ fn start(
     let (listener, live) = live_model(Line::new(arguments.quiet));
     let telemetry = Poller::start(telemetry::Options {
         library: arguments.device.map(|_| libraries.simulator.join("libnvidia-ml.so.1")),
-        interval: Duration::from_millis(arguments.interval),
+        interval: Duration::from_millis(arguments.interval.unwrap_or(config::INTERVAL)),
         start_monotonic_ns: session.start_monotonic_ns,
     });
     let options = recorder::Options { telemetry: Some(telemetry), ..recorder::Options::default() };

@@ -36,3 +36,12 @@ pub const SIMULATOR_POISON: &str = "MEMSCOPE_SIMULATOR_POISON";
 
 /// CUDA version that the simulated driver reports, as in cuDriverGetVersion (13000 unless set).
 pub const SIMULATOR_DRIVER_VERSION: &str = "MEMSCOPE_SIMULATOR_DRIVER_VERSION";
+
+/// `1` shows the dashboard in `memscope run`, `0` does not, whatever the configuration file says.
+pub const TUI: &str = "MEMSCOPE_TUI";
+
+/// Colours of the categories in the terminal views: `default`, `color-blind` or `mono`.
+pub const PALETTE: &str = "MEMSCOPE_PALETTE";
+
+/// `1` draws the terminal views with ASCII characters only, `0` with Unicode.
+pub const ASCII: &str = "MEMSCOPE_ASCII";

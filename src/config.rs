@@ -1,0 +1,311 @@
+//! The configuration file, and what wins over it: flag > environment > file > default.
+//!
+//! Owns: `$XDG_CONFIG_HOME/memscope/config.toml` (else `~/.config`), its settings, and the variables that stand above it.
+//! Refuses: settings that it does not know, so that a misspelt one is not passed over in silence.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use memscope_wire::env as names;
+use serde::Deserialize;
+
+use crate::arguments::{Colors, Palette, RecordArguments, ScreenArguments};
+
+/// A configuration file with every setting, its meaning and its default.
+pub const TEMPLATE: &str = include_str!("config.toml");
+
+/// What the file may say.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    tui: Option<bool>,
+    interval: Option<u64>,
+    palette: Option<Palette>,
+    colors: Option<Colors>,
+    ascii: Option<bool>,
+    mouse: Option<bool>,
+    top: TopFile,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct TopFile {
+    interval: Option<u64>,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody said anything.
+    Default,
+    /// The file.
+    File,
+    /// This environment variable.
+    Environment(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Default => formatter.write_str("default"),
+            Source::File => formatter.write_str("file"),
+            Source::Environment(name) => formatter.write_str(name),
+        }
+    }
+}
+
+/// A value and its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Who said so.
+    pub source: Source,
+}
+
+/// Every setting. Times are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Whether `run` and `demo` show the dashboard.
+    pub tui: Setting<bool>,
+    /// Time between two looks at NVML while a program runs.
+    pub interval: Setting<u64>,
+    /// Colours of the categories.
+    pub palette: Setting<Palette>,
+    /// Colours that the terminal has.
+    pub colors: Setting<Colors>,
+    /// Only ASCII characters; `None`: as the locale says.
+    pub ascii: Setting<Option<bool>>,
+    /// Whether the views take the mouse.
+    pub mouse: Setting<bool>,
+    /// Time between two refreshes of `top`.
+    pub top_interval: Setting<u64>,
+}
+
+/// Default of [`Config::interval`].
+pub const INTERVAL: u64 = 200;
+
+/// Milliseconds that an interval may have: as the flags of `run` and `top`.
+const INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
+
+impl Config {
+    /// The settings of this machine and environment.
+    ///
+    /// # Errors
+    /// When the file cannot be read or says what it may not, or a variable has an impossible value.
+    pub fn load() -> Result<Config> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let text = match path() {
+            None => String::new(),
+            Some(path) => match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+                Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+            },
+        };
+        Config::read(&text, &variable).with_context(|| {
+            path().map_or_else(String::new, |path| format!("the configuration in {} is wrong", path.display()))
+        })
+    }
+
+    fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Config> {
+        let file: File = toml::from_str(text).map_err(|error| anyhow::anyhow!("{}", error.to_string().trim_end()))?;
+        for (name, interval) in [("interval", file.interval), ("top.interval", file.top.interval)] {
+            if let Some(interval) = interval.filter(|interval| !INTERVALS.contains(interval)) {
+                bail!(
+                    "{name} = {interval}: it is a time in milliseconds, between {} and {}",
+                    INTERVALS.start(),
+                    INTERVALS.end()
+                );
+            }
+        }
+        let flag = |name: &'static str| match variable(name).as_deref() {
+            None => Ok(None),
+            Some("1" | "true" | "yes") => Ok(Some((true, name))),
+            Some("0" | "false" | "no") => Ok(Some((false, name))),
+            Some(other) => bail!("{name}={other}: write 1 or 0"),
+        };
+        let palette = match variable(names::PALETTE) {
+            None => variable("NO_COLOR").map(|_| (Palette::Mono, "NO_COLOR")),
+            Some(text) => {
+                let named = <Palette as ValueEnum>::from_str(&text, true);
+                Some((
+                    named.map_err(|_| {
+                        anyhow::anyhow!("{}={text}: write default, color-blind or mono", names::PALETTE)
+                    })?,
+                    names::PALETTE,
+                ))
+            }
+        };
+        let ascii = flag(names::ASCII)?.map(|(value, name)| (Some(value), name));
+        Ok(Config {
+            tui: setting(flag(names::TUI)?, file.tui, false),
+            interval: setting(None, file.interval, INTERVAL),
+            palette: setting(palette, file.palette, Palette::Default),
+            colors: setting(None, file.colors, Colors::Auto),
+            ascii: setting(ascii, file.ascii.map(Some), None),
+            mouse: setting(None, file.mouse, true),
+            top_interval: setting(None, file.top.interval, 1000),
+        })
+    }
+
+    /// What a run is asked for: flags first, then the settings. A dashboard that only the settings ask for is left away where
+    /// it would be in the way: `interactive` says whether input and output are a terminal.
+    pub fn complete(&self, record: &mut RecordArguments, interactive: bool) {
+        record.tui = (record.tui || (self.tui.value && interactive && !record.quiet)) && !record.no_tui;
+        record.interval = record.interval.or(Some(self.interval.value));
+    }
+
+    /// The look that flags and settings ask for together.
+    pub fn look(&self, flags: &ScreenArguments) -> Look {
+        Look {
+            palette: flags.palette.unwrap_or(self.palette.value),
+            colors: flags.colors.unwrap_or(self.colors.value),
+            ascii: if flags.ascii { Some(true) } else { self.ascii.value },
+            mouse: self.mouse.value && !flags.no_mouse,
+        }
+    }
+
+    /// Every setting as a line of the file, with its source behind it.
+    pub fn lines(&self) -> Vec<String> {
+        fn line<T: Copy>(name: &str, setting: Setting<T>, text: impl Fn(T) -> String) -> String {
+            format!("{:<26} # {}", format!("{name} = {}", text(setting.value)), setting.source)
+        }
+        vec![
+            line("tui", self.tui, |value| value.to_string()),
+            line("interval", self.interval, |value| value.to_string()),
+            line("palette", self.palette, word),
+            line("colors", self.colors, word),
+            match self.ascii.value {
+                Some(_) => line("ascii", self.ascii, |value| value.unwrap_or_default().to_string()),
+                None => format!("{:<26} # {}: as the locale says", "#ascii =", self.ascii.source),
+            },
+            line("mouse", self.mouse, |value| value.to_string()),
+            line("top.interval", self.top_interval, |value| value.to_string()),
+        ]
+    }
+}
+
+/// How the terminal views look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Colours of the categories.
+    pub palette: Palette,
+    /// Colours that the terminal has.
+    pub colors: Colors,
+    /// Only ASCII characters; `None`: as the locale says.
+    pub ascii: Option<bool>,
+    /// Whether the view takes the mouse.
+    pub mouse: bool,
+}
+
+/// The path of the file, whether it exists or not; `None` without a home.
+pub fn path() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
+    Some(base.join("memscope/config.toml"))
+}
+
+/// The variable's value, else the file's, else the default.
+fn setting<T>(variable: Option<(T, &'static str)>, file: Option<T>, default: T) -> Setting<T> {
+    match (variable, file) {
+        (Some((value, name)), _) => Setting { value, source: Source::Environment(name) },
+        (None, Some(value)) => Setting { value, source: Source::File },
+        (None, None) => Setting { value: default, source: Source::Default },
+    }
+}
+
+/// A value as the file spells it.
+fn word<T: ValueEnum>(value: T) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| format!("\"{}\"", value.get_name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config> {
+        let variable = |name: &str| variables.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
+        Config::read(text, &variable)
+    }
+
+    #[test]
+    fn an_environment_variable_wins_over_the_file_and_the_file_over_the_default() {
+        let text = "tui = true\npalette = \"color-blind\"\ncolors = \"256\"\n[top]\ninterval = 500\n";
+        let config = read(text, &[(names::TUI, "0"), ("NO_COLOR", "1")]).expect("a good file");
+        assert_eq!(config.tui, Setting { value: false, source: Source::Environment(names::TUI) });
+        assert_eq!(config.palette, Setting { value: Palette::Mono, source: Source::Environment("NO_COLOR") });
+        assert_eq!(config.colors, Setting { value: Colors::Indexed, source: Source::File });
+        assert_eq!(config.top_interval, Setting { value: 500, source: Source::File });
+        assert_eq!(config.interval, Setting { value: 200, source: Source::Default });
+    }
+
+    #[test]
+    fn a_flag_wins_over_everything() {
+        let config = read("tui = true\npalette = \"mono\"\n", &[]).expect("a good file");
+        let mut record = RecordArguments { no_tui: true, interval: Some(50), ..RecordArguments::default() };
+        config.complete(&mut record, true);
+        assert_eq!((record.tui, record.interval), (false, Some(50)));
+        let flags = ScreenArguments { palette: Some(Palette::ColorBlind), ..ScreenArguments::default() };
+        assert_eq!(config.look(&flags).palette, Palette::ColorBlind);
+    }
+
+    #[test]
+    fn a_setting_shows_no_dashboard_where_there_is_no_terminal() {
+        let config = read("tui = true\n", &[]).expect("a good file");
+        for (interactive, shown) in [(true, true), (false, false)] {
+            let mut record = RecordArguments::default();
+            config.complete(&mut record, interactive);
+            assert_eq!((record.tui, record.interval), (shown, Some(200)));
+        }
+    }
+
+    #[test]
+    fn the_template_says_the_defaults() {
+        let nothing = read("", &[]).expect("no file is a good file");
+        assert_eq!(read(TEMPLATE, &[]).expect("the template is a good file"), nothing);
+        let uncommented: String = TEMPLATE
+            .lines()
+            .map(|line| {
+                let setting = line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line);
+                format!("{setting}\n")
+            })
+            .collect();
+        let spelled = read(&uncommented, &[]).expect("with every setting it is a good file");
+        // The one without a default: it follows the locale.
+        assert_eq!(spelled.ascii, Setting { value: Some(true), source: Source::File });
+        for (line, default) in spelled.lines().iter().zip(nothing.lines()) {
+            let value = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+            assert!(value(line) == value(&default) || line.starts_with("ascii"), "{line} is not {default}");
+            assert!(line.ends_with("# file"), "the template lacks a setting: {line}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_can_be_a_file() {
+        let config =
+            read("palette = \"color-blind\"\nmouse = false\n[top]\ninterval = 99\n", &[]).expect("a good file");
+        let again = read(&config.lines().join("\n"), &[]).expect("what was printed is a good file");
+        let values =
+            |config: &Config| (config.palette.value, config.mouse.value, config.top_interval.value, config.ascii.value);
+        assert_eq!(values(&again), values(&config));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        for (text, variables, part) in [
+            ("tui = maybe", vec![], "line 1"),
+            ("\ncolour = \"blue\"", vec![], "colour"),
+            ("palette = \"pink\"", vec![], "color-blind"),
+            ("interval = 1", vec![], "interval = 1"),
+            ("[top]\ninterval = 100000", vec![], "top.interval"),
+            ("", vec![(names::TUI, "perhaps")], "MEMSCOPE_TUI=perhaps"),
+            ("", vec![(names::PALETTE, "pink")], "MEMSCOPE_PALETTE=pink"),
+        ] {
+            let error = read(text, &variables).expect_err(text).to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

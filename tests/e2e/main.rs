@@ -10,11 +10,13 @@
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
+//! | `config.rs` | the configuration file, and what wins over it |
 //! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
 //!
 //! C programs are in `tests/programs/`. Unit tests stand beside the code; tests of one room in that room's `tests/`.
 
 mod anchors;
+mod config;
 mod house;
 mod kill;
 mod ledger;

@@ -36,6 +36,7 @@ impl Place {
         command.current_dir(self.folder.path());
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
         command.env("XDG_RUNTIME_DIR", self.path(RUNTIME));
+        command.env("XDG_CONFIG_HOME", self.path("config"));
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("MEMSCOPE_") {
                 command.env_remove(name);

@@ -21,3 +21,5 @@ pub mod telemetry;
 pub mod timeline;
 
 pub use error::{Error, Result};
+// The words of the records that views show too, so that they depend on this room alone.
+pub use memscope_wire::{Category, MemoryKind, Origin};

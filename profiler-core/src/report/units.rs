@@ -19,13 +19,13 @@ pub fn bytes(value: u64) -> String {
     format!("{scaled:.decimals$} {}", UNITS[unit])
 }
 
-/// The same with a sign.
-pub(crate) fn signed_bytes(value: i64) -> String {
+/// The same with a minus sign where it is negative.
+pub fn signed_bytes(value: i64) -> String {
     format!("{}{}", if value < 0 { "-" } else { "" }, bytes(value.unsigned_abs()))
 }
 
 /// Digits in groups of three: `1,610,612,736`.
-pub(crate) fn grouped(value: u64) -> String {
+pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -38,22 +38,22 @@ pub(crate) fn grouped(value: u64) -> String {
 }
 
 /// `1 free`, `1,000 frees`.
-pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
 /// `1.50 GiB (1,610,612,736 B)`.
-pub(crate) fn exact(value: u64) -> String {
+pub fn exact(value: u64) -> String {
     if value < 1024 { bytes(value) } else { format!("{} ({} B)", bytes(value), grouped(value)) }
 }
 
 /// Seconds with as many decimals as help.
-pub(crate) fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     if seconds < 10.0 { format!("{seconds:.3} s") } else { format!("{seconds:.1} s") }
 }
 
 /// A share in percent; a whole of 0 has none.
-pub(crate) fn share(part: u64, whole: u64) -> f64 {
+pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 

@@ -11,6 +11,7 @@ pub mod export;
 pub mod findings;
 pub mod journal;
 pub mod ledger;
+pub mod monitor;
 pub mod profile;
 pub mod recorder;
 pub mod recover;

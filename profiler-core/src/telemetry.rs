@@ -30,7 +30,7 @@ const WAITING_SAMPLES: usize = 1024;
 /// How long the end waits for threads that are inside the driver.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// NVML's number for a value that it does not have.
-const NOT_AVAILABLE: u64 = u64::MAX;
+pub(crate) const NOT_AVAILABLE: u64 = u64::MAX;
 
 /// How to poll.
 #[derive(Clone, Debug)]
@@ -189,7 +189,8 @@ impl Shared {
     }
 }
 
-fn load(library: Option<&OsStr>) -> Result<Nvml, String> {
+/// Loads NVML. Errors: why there is none, as a sentence.
+pub(crate) fn load(library: Option<&OsStr>) -> Result<Nvml, String> {
     let mut builder = Nvml::builder();
     if let Some(path) = library {
         builder.lib_path(path);
@@ -336,6 +337,6 @@ fn merge(compute: Option<Vec<ProcessInfo>>, graphics: Option<Vec<ProcessInfo>>) 
     Some(by_pid.into_iter().map(|(pid, used)| ProcessSample { pid, used }).collect())
 }
 
-fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(crate) fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name).spawn(body).map(drop)
 }

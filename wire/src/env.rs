@@ -45,3 +45,6 @@ pub const PALETTE: &str = "MEMSCOPE_PALETTE";
 
 /// `1` draws the terminal views with ASCII characters only, `0` with Unicode.
 pub const ASCII: &str = "MEMSCOPE_ASCII";
+
+/// Path of the NVML library (libnvidia-ml.so.1) that `memscope top` asks, instead of the one that the loader finds: for tests.
+pub const NVML: &str = "MEMSCOPE_NVML";

@@ -3,8 +3,10 @@
 //! Owns: the screen and its scroll-back, the place of the view in it, replies to a program's questions. Refuses: to fail: what
 //! the emulator cannot digest is dropped, and the screen begins anew.
 
+use std::cell::Cell;
 use std::num::NonZeroU16;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
 
 use vt100::{Callbacks, Parser, Screen};
 
@@ -12,6 +14,35 @@ use super::line_drawing::LineDrawing;
 use super::search::{Direction, Hit, Pattern};
 use super::typing::Modes;
 use super::{Place, SCROLL_BACK};
+
+/// Bytes that the emulator gets at once.
+const PIECE: usize = 4 << 10;
+
+thread_local! {
+    static CONTAINS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True while this thread runs code whose panic is caught and means nothing to the user: a panic hook keeps quiet then.
+pub(super) fn contains_panic() -> bool {
+    CONTAINS.get()
+}
+
+/// Runs code of the emulator; `None` when it panicked.
+fn contained<T>(work: impl FnOnce() -> T) -> Option<T> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !contains_panic() {
+                others(info);
+            }
+        }));
+    });
+    CONTAINS.set(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(work)).ok();
+    CONTAINS.set(false);
+    result
+}
 
 /// The emulator, and where the view is.
 pub(super) struct Emulator {
@@ -43,11 +74,18 @@ impl Emulator {
 
     pub fn feed(&mut self, bytes: &[u8]) {
         let Emulator { parser, line_drawing, rewritten, .. } = self;
-        let (rows, columns) = parser.screen().size();
         let bytes = line_drawing.translate(bytes, rewritten);
-        // What a program writes must never end the recording, whatever a defect in the emulator makes of it.
-        if catch_unwind(AssertUnwindSafe(|| parser.process(bytes))).is_err() {
-            *parser = self::parser(rows.get(), columns.get());
+        // What a program writes must never end the recording, whatever a defect in the emulator makes of it. The rest of the
+        // piece is then not shown (the transcript has it); were it the screen's state, the next piece would fail too.
+        let mut failed = false;
+        for piece in bytes.chunks(PIECE) {
+            if contained(|| parser.process(piece)).is_none() {
+                if failed {
+                    let (rows, columns) = parser.screen().size();
+                    *parser = self::parser(rows.get(), columns.get());
+                }
+                failed = true;
+            }
         }
     }
 
@@ -59,7 +97,7 @@ impl Emulator {
     pub fn resize(&mut self, rows: u16, columns: u16) {
         let (rows, columns) = sides(rows, columns);
         let parser = &mut self.parser;
-        if catch_unwind(AssertUnwindSafe(|| parser.set_size(rows, columns))).is_err() {
+        if contained(|| parser.set_size(rows, columns)).is_none() {
             *parser = self::parser(rows.get(), columns.get());
         }
     }

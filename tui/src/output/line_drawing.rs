@@ -13,8 +13,8 @@ const SHIFT_IN: u8 = 0x0f;
 
 /// What `_` to `~` stand for in the set "DEC Special Graphics" (VT220 Programmer Reference Manual, table 2-4).
 const GRAPHICS: [char; 32] = [
-    ' ', '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─', '⎼', '⎽', '├', '┤', '┴', '┬',
-    '│', '≤', '≥', 'π', '≠', '£', '·',
+    ' ', '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─', '⎼', '⎽', '├', '┤',
+    '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',
 ];
 
 /// The state of the character sets.
@@ -137,7 +137,10 @@ mod tests {
         assert_eq!(translate(&[b"lqk"]), "lqk");
         assert_eq!(translate(&[b"\x1b(0lqk\x1b(Blqk"]), "\x1b(0┌─┐\x1b(Blqk");
         assert_eq!(translate(&[b"\x1b)0a\x0ex\x0fx"]), "\x1b)0a\x0e│\x0fx");
-        assert_eq!(translate(&[b"\x1b(0\x1b[1;31mq\x1b]0;title\x07q\x1b]0;title\x1b\\q"]), "\x1b(0\x1b[1;31m─\x1b]0;title\x07─\x1b]0;title\x1b\\─");
+        assert_eq!(
+            translate(&[b"\x1b(0\x1b[1;31mq\x1b]0;title\x07q\x1b]0;title\x1b\\q"]),
+            "\x1b(0\x1b[1;31m─\x1b]0;title\x07─\x1b]0;title\x1b\\─"
+        );
         assert_eq!(translate(&[b"\x1b(0q\x1bcq"]), "\x1b(0─\x1bcq");
     }
 

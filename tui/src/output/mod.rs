@@ -25,6 +25,8 @@ use emulator::Emulator;
 
 /// Lines that are kept above the screen.
 pub const SCROLL_BACK: usize = 10_000;
+/// Fewest columns of an emulated screen: in a single one a wide character has no place.
+const LEAST_COLUMNS: u16 = 2;
 /// Rows and columns of an emulated screen at most; a terminal that claims more gets these.
 const LARGEST_SIDE: u16 = 1_000;
 /// How long a feeding thread steps back when a view waits for the screen.
@@ -102,7 +104,7 @@ impl Output {
         self.shared.version.load(Ordering::Relaxed)
     }
 
-    /// Gives the screen another size, in cells; not smaller than 1×1. The program must be told too.
+    /// Gives the screen another size, in cells; at least 1×2. The program must be told too.
     pub fn resize(&self, rows: u16, columns: u16) {
         let (rows, columns) = sides(rows, columns);
         self.change(|emulator| emulator.resize(rows, columns));
@@ -185,9 +187,14 @@ impl Output {
     }
 }
 
+/// True while this thread runs code of the emulator, whose panic is caught: a panic hook does nothing then.
+pub fn contains_panic() -> bool {
+    emulator::contains_panic()
+}
+
 /// A size that the emulator can have.
 fn sides(rows: u16, columns: u16) -> (u16, u16) {
-    (rows.clamp(1, LARGEST_SIDE), columns.clamp(1, LARGEST_SIDE))
+    (rows.clamp(1, LARGEST_SIDE), columns.clamp(LEAST_COLUMNS, LARGEST_SIDE))
 }
 
 #[cfg(test)]

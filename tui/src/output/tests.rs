@@ -108,7 +108,9 @@ fn hits_are_found_shown_and_marked() {
     let marked = |x: u16| buffer[(x, line)].modifier.contains(Modifier::REVERSED);
     let marks: Vec<u16> = (0..20).filter(|x| marked(*x)).collect();
     assert_eq!(marks, [3, 4, 5, 6, 8, 9, 10, 11]);
-    assert!(buffer[(8, line)].modifier.contains(Modifier::BOLD) && !buffer[(3, line)].modifier.contains(Modifier::BOLD));
+    assert!(
+        buffer[(8, line)].modifier.contains(Modifier::BOLD) && !buffer[(3, line)].modifier.contains(Modifier::BOLD)
+    );
 
     output.previous_hit();
     assert_eq!(output.place().hit, Some((19, 20)));
@@ -207,7 +209,8 @@ fn the_last_screen_is_printed_without_what_is_empty() {
 fn the_hit_styles_are_the_views() {
     let output = output(2, 20, b"\x1b[31mab ab\x1b[0m");
     output.search("ab");
-    let dress = Dress { hit: Style::new().bg(Color::Green), current_hit: Style::new().bg(Color::Blue), ..Dress::default() };
+    let dress =
+        Dress { hit: Style::new().bg(Color::Green), current_hit: Style::new().bg(Color::Blue), ..Dress::default() };
     let (buffer, _) = drawn(&output, 20, 2, &dress);
     assert_eq!((buffer[(0, 0)].bg, buffer[(3, 0)].bg, buffer[(2, 0)].bg), (Color::Green, Color::Blue, Color::Reset));
 }

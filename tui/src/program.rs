@@ -16,6 +16,17 @@ pub trait Program {
 
     /// The status once the program has ended: its own, or 128+N when signal N ended it.
     fn status(&self) -> Option<i32>;
+
+    /// True while the program is stopped (SIGSTOP, SIGTSTP). What is typed continues it.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
+    /// True when the view must end by itself, at once and without a question: its terminal is gone, or memscope was told to
+    /// end and the program has ended.
+    fn must_leave(&self) -> bool {
+        false
+    }
 }
 
 /// How a program is asked to end; each is harder than the one before.

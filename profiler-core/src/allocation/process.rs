@@ -103,6 +103,8 @@ pub(crate) struct Process {
     /// Number in the table of steps plus 1; 0 before the first step.
     pub step: u32,
     pub memory: Memory,
+    /// When it gave back what it held at its end, where that is known otherwise than from its records.
+    pub exit: Option<Nanoseconds>,
     /// Clock of the last record, never going back.
     pub ticks: Option<u64>,
     /// First slot that was not seen yet.
@@ -133,6 +135,7 @@ impl Process {
             phase: 0,
             step: 0,
             memory: Memory::default(),
+            exit: None,
             ticks: None,
             next_slot: 0,
             changes: Vec::new(),

@@ -4,10 +4,25 @@
 //! of its own while a session runs. Refuses: terminals, windows, colours and keys; and to write anything.
 
 mod answer;
+#[expect(clippy::module_inception, reason = "the room's name, and its one type")]
+mod explorer;
+pub mod filter;
+mod limits;
+mod live;
+mod moment;
+mod pace;
+mod part;
 mod query;
+mod rows;
+mod scopes;
+mod segments;
+mod session;
+mod steps;
 
 pub use answer::{
-    AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, ScopeNode, ScopeTotal,
-    Segment, SegmentsView, SessionView, StepView,
+    AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, ScopeNode,
+    ScopeTotal, Segment, SegmentsView, SessionView, StepView,
 };
+pub use explorer::Explorer;
+pub use limits::Limits;
 pub use query::{At, Column, Grouping, Query, RowsQuery, SegmentsQuery, Target};

@@ -4,10 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::allocation::{Failure, Model, flag};
+use memscope_wire::Category;
+
+use crate::allocation::{Allocation, Failure, Model, flag};
+use crate::ledger::EventRows;
 use crate::report::units::{bytes, grouped};
-use crate::report::{ByCategory, Group, Groups, Report, device_text, live_at, named_devices, seconds};
-use crate::timeline::{MarkerMoment, Settled, State};
+use crate::report::{ByCategory, Group, Groups, device_text, live_at, named_devices, seconds};
+use crate::timeline::{DeviceFigures, Lifetime, MarkerMoment, State};
 
 use super::{Detail, Finding, Oom, Severity, growth};
 
@@ -18,15 +21,47 @@ const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
 /// Cached bytes are worth a finding from this share of reserved bytes and this size on.
 const LARGE_CACHED: (f64, u64) = (25.0, 64 << 20);
 
+/// What findings are made from: a session that was walked to its end, or as far as it has come.
+pub(crate) struct Evidence<'a> {
+    pub model: &'a Model,
+    /// By allocation.
+    pub lifetimes: &'a [Lifetime],
+    /// By the model's position of the device.
+    pub devices: Vec<&'a DeviceFigures>,
+    pub markers: &'a [MarkerMoment],
+    /// The ledger where live bytes were largest, on the device where they were largest.
+    pub peak: Option<EventRows>,
+}
+
+impl<'a> Evidence<'a> {
+    pub fn new(
+        model: &'a Model,
+        lifetimes: &'a [Lifetime],
+        devices: Vec<&'a DeviceFigures>,
+        markers: &'a [MarkerMoment],
+    ) -> Evidence<'a> {
+        let peaks = devices.iter().enumerate().filter_map(|(device, figures)| Some((device, figures.live?.rows)));
+        let peak = peaks.max_by_key(|(device, rows)| (rows.live_bytes(), std::cmp::Reverse(*device)));
+        let peak = peak.map(|(_, rows)| rows);
+        Evidence { model, lifetimes, devices, markers, peak }
+    }
+
+    /// What was live in device memory of one device right after a change.
+    pub fn live_at(&self, device: usize, order: u32) -> impl Iterator<Item = (&'a Allocation, Lifetime)> + use<'a> {
+        live_at(self.model, self.lifetimes, device, order)
+    }
+}
+
 /// All findings, the gravest first.
-pub(crate) fn detect(model: &Model, settled: &Settled, report: &Report) -> Vec<Finding> {
-    let mut findings = refusals(model, settled);
-    findings.extend(recording(model, report));
+pub(crate) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let model = evidence.model;
+    let mut findings = refusals(evidence);
+    findings.extend(recording(model));
     findings.extend(doubts(model));
-    findings.extend(unknown_share(report));
+    findings.extend(unknown_share(evidence));
     for device in named_devices(model) {
-        findings.extend(growth::detect(model, settled, device));
-        findings.extend(large_cached(model, settled, device));
+        findings.extend(growth::detect(evidence, device));
+        findings.extend(large_cached(evidence, device));
     }
     findings.sort_by_key(|finding| finding.severity);
     findings
@@ -38,14 +73,15 @@ fn finding(severity: Severity, message: String, advice: &str, detail: Detail) ->
 
 /// What the driver refused: of each process and device the out-of-memory that met the most live memory (of equal ones the
 /// last), other results by function. Programs catch one, free, and go on: a later, smaller one must not hide it.
-fn refusals(model: &Model, settled: &Settled) -> Vec<Finding> {
+fn refusals(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let model = evidence.model;
     let mut memory: BTreeMap<(u32, u16), (u64, &MarkerMoment, &Failure)> = BTreeMap::new();
     let mut others: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
-    for moment in &settled.markers {
+    for moment in evidence.markers {
         let marker = &model.markers[moment.marker as usize];
         let Some(failure) = marker.failure() else { continue };
         if failure.result == OUT_OF_MEMORY {
-            let live = |moment: &MarkerMoment| moment.state.map(|state| state.rows.live_bytes());
+            let live = |moment: &MarkerMoment| moment.state.as_ref().map(|state| state.rows.live_bytes());
             let most = memory.entry((marker.process, model.resolve(failure.device))).or_insert((0, moment, failure));
             most.0 += 1;
             if live(moment) >= live(most.1) {
@@ -58,7 +94,7 @@ fn refusals(model: &Model, settled: &Settled) -> Vec<Finding> {
     }
     let ooms = memory.into_iter().map(|((process, device), (refusals, moment, failure))| {
         let pid = model.processes[process as usize].info.pid;
-        oom(oom_facts(model, settled, (pid, device as usize, refusals), moment, failure))
+        oom(oom_facts(evidence, (pid, device as usize, refusals), moment, failure))
     });
     let others = others.into_iter().map(|((function, result), (times, requested))| {
         let function = model.names.text(function);
@@ -73,14 +109,14 @@ fn refusals(model: &Model, settled: &Settled) -> Vec<Finding> {
 }
 
 fn oom_facts(
-    model: &Model,
-    settled: &Settled,
+    evidence: &Evidence<'_>,
     (pid, device, refusals): (u32, usize, u64),
     moment: &MarkerMoment,
     failure: &Failure,
 ) -> Oom {
+    let model = evidence.model;
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
-    let state = moment.state.unwrap_or_default();
+    let state = moment.state.as_deref().copied().unwrap_or_default();
     let told = failure.total > 0;
     Oom {
         device: device_text(model, device),
@@ -98,17 +134,17 @@ fn oom_facts(
         live: state.rows.live_bytes(),
         by_category: ByCategory::from_numbers(state.rows.live),
         cached: state.rows.cached,
-        largest_groups: largest_groups(model, settled, device, &state),
+        largest_groups: largest_groups(evidence, device, &state),
     }
 }
 
-fn largest_groups(model: &Model, settled: &Settled, device: usize, state: &State) -> Vec<Group> {
+fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<Group> {
     let mut groups = Groups::default();
-    for (allocation, _) in live_at(model, settled, device, state.order) {
+    for (allocation, _) in evidence.live_at(device, state.order) {
         let labels = (allocation.name, allocation.scope, allocation.function);
         groups.add(labels, allocation.category, allocation.requested);
     }
-    groups.largest(model)
+    groups.largest(evidence.model)
 }
 
 fn oom(oom: Oom) -> Finding {
@@ -132,7 +168,7 @@ fn oom(oom: Oom) -> Finding {
 }
 
 /// How complete the recording is.
-fn recording(model: &Model, report: &Report) -> Vec<Finding> {
+fn recording(model: &Model) -> Vec<Finding> {
     let sum =
         |value: fn(&crate::allocation::Process) -> u64| model.processes.iter().map(value).fold(0, u64::wrapping_add);
     let mut findings = Vec::new();
@@ -152,7 +188,7 @@ fn recording(model: &Model, report: &Report) -> Vec<Finding> {
             Detail::JournalTruncated { reason: reason.clone() },
         ));
     }
-    let dropped = report.dropped_events.wrapping_add(model.doubts.over_limit);
+    let dropped = sum(|process| process.counters.dropped).wrapping_add(model.doubts.over_limit);
     if dropped > 0 {
         findings.push(finding(
             Severity::Warning,
@@ -263,9 +299,10 @@ fn doubts(model: &Model) -> Vec<Finding> {
     findings
 }
 
-fn unknown_share(report: &Report) -> Option<Finding> {
-    let peak = report.peak.as_ref()?;
-    let share = crate::report::units::share(peak.by_category.unknown, peak.bytes);
+fn unknown_share(evidence: &Evidence<'_>) -> Option<Finding> {
+    let peak = evidence.peak?;
+    let (unknown, live) = (peak.live[Category::Unknown as usize], peak.live_bytes());
+    let share = crate::report::units::share(unknown, live);
     let severity = match share {
         share if share >= UNKNOWN_SHARE.1 => Severity::Warning,
         share if share >= UNKNOWN_SHARE.0 => Severity::Note,
@@ -273,19 +310,19 @@ fn unknown_share(report: &Report) -> Option<Finding> {
     };
     Some(finding(
         severity,
-        format!("{share:.0} % of the live bytes at the peak have no category ({})", bytes(peak.by_category.unknown)),
+        format!("{share:.0} % of the live bytes at the peak have no category ({})", bytes(unknown)),
         "tag them through the C API (memscope.h) or the Rust client, or use a framework that memscope hooks",
-        Detail::UnknownShare { bytes: peak.by_category.unknown, live: peak.bytes, share },
+        Detail::UnknownShare { bytes: unknown, live, share },
     ))
 }
 
-fn large_cached(model: &Model, settled: &Settled, device: usize) -> Option<Finding> {
-    let rows = settled.devices[device].reserved?.rows;
+fn large_cached(evidence: &Evidence<'_>, device: usize) -> Option<Finding> {
+    let rows = evidence.devices.get(device)?.reserved?.rows;
     let share = crate::report::units::share(rows.cached, rows.reserved);
     if share < LARGE_CACHED.0 || rows.cached < LARGE_CACHED.1 {
         return None;
     }
-    let device = device_text(model, device);
+    let device = device_text(evidence.model, device);
     Some(finding(
         Severity::Note,
         format!("{share:.0} % of what the driver granted on {device} was cached and unused when most was reserved"),

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use memscope_wire::Category;
 
 use crate::allocation::Model;
-use crate::report::{device_text, live_at};
-use crate::timeline::{DeviceFigures, Settled, State};
+use crate::report::device_text;
+use crate::timeline::{DeviceFigures, State};
 
+use super::detect::Evidence;
 use super::{Detail, Finding, Growth, Severity};
 
 /// Fewest steps in a row that must grow.
@@ -19,8 +20,9 @@ const FEWEST_STEPS: usize = 4;
 const SMALLEST: u64 = 1024;
 
 /// Growth on one device, if there is any.
-pub(super) fn detect(model: &Model, settled: &Settled, device: usize) -> Option<Finding> {
-    let figures = &settled.devices[device];
+pub(super) fn detect(evidence: &Evidence<'_>, device: usize) -> Option<Finding> {
+    let model = evidence.model;
+    let figures = *evidence.devices.get(device)?;
     let steps = figures.steps.iter().skip(1).filter(|step| !step.with_process);
     let ends: Vec<(u64, State)> = steps.filter_map(|step| Some((step.number, step.end?))).collect();
     let grew = |pair: &[(u64, State)]| pair[1].1.rows.live_bytes() > pair[0].1.rows.live_bytes();
@@ -38,7 +40,7 @@ pub(super) fn detect(model: &Model, settled: &Settled, device: usize) -> Option<
         at(&last.1) - at(&first.1)
     };
     let category = Category::ALL.into_iter().max_by_key(grown).unwrap_or_default();
-    let name = name_that_grew(model, settled, device, (first.1.order, last.1.order));
+    let name = name_that_grew(evidence, device, (first.1.order, last.1.order));
     let growth = Growth {
         device: device_text(model, device),
         bytes_per_step,
@@ -76,10 +78,11 @@ fn finding(growth: Growth) -> Finding {
     }
 }
 
-fn name_that_grew(model: &Model, settled: &Settled, device: usize, (first, last): (u32, u32)) -> Option<(String, u64)> {
+fn name_that_grew(evidence: &Evidence<'_>, device: usize, (first, last): (u32, u32)) -> Option<(String, u64)> {
+    let model = evidence.model;
     let mut grown: HashMap<(u32, u32), i128> = HashMap::new();
     for (order, sign) in [(first, -1), (last, 1)] {
-        for (allocation, _) in live_at(model, settled, device, order) {
+        for (allocation, _) in evidence.live_at(device, order) {
             // By name; without one by scope.
             let key = if allocation.name != 0 { (allocation.name, 0) } else { (0, allocation.scope) };
             *grown.entry(key).or_default() += sign * i128::from(allocation.requested);

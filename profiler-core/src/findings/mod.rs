@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::{ByCategory, Group};
 
-pub(crate) use detect::detect;
+pub(crate) use detect::{Evidence, detect};
 
 /// How grave a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]

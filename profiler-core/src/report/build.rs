@@ -5,7 +5,7 @@
 use crate::allocation::{Allocation, Model, flag};
 use crate::findings;
 use crate::journal::entry::{Nanoseconds, TelemetrySample};
-use crate::timeline::{DeviceFigures, Extreme as Largest, Lifetime, Merge, Settled, State, StepFigures};
+use crate::timeline::{DeviceFigures, Extreme as Largest, Lifetime, Merge, Settled, State, StepFigures, Walked};
 
 use super::snapshot::{Held, Moment, Tops, Words};
 use super::{
@@ -79,7 +79,9 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
         dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
         findings: Vec::new(),
     };
-    report.findings = findings::detect(model, settled, &report);
+    let devices = settled.devices.iter().collect();
+    let evidence = findings::Evidence::new(model, &settled.lifetimes, devices, &settled.markers);
+    report.findings = findings::detect(&evidence);
     report
 }
 
@@ -247,17 +249,17 @@ pub(crate) fn held(model: &Model, allocation: &Allocation, lifetime: Lifetime) -
 /// What is live in device memory of one device right after a change.
 pub(crate) fn live_at<'m>(
     model: &'m Model,
-    settled: &'m Settled,
+    lifetimes: &'m [Lifetime],
     device: usize,
     order: u32,
-) -> impl Iterator<Item = (&'m Allocation, Lifetime)> {
+) -> impl Iterator<Item = (&'m Allocation, Lifetime)> + use<'m> {
     let here = move |allocation: &Allocation| {
         allocation.is_leaf() && allocation.on_device() && model.resolve(allocation.device) as usize == device
     };
     model
         .allocations
         .iter()
-        .zip(settled.lifetimes.iter().copied())
+        .zip(lifetimes.iter().copied())
         .filter(move |(allocation, lifetime)| lifetime.spans(order) && here(allocation))
 }
 
@@ -265,7 +267,7 @@ pub(crate) fn live_at<'m>(
 pub(crate) fn snapshot(model: &Model, settled: &Settled, device: usize, state: State) -> Snapshot {
     let mut tops = Tops::default();
     let mut scope = None;
-    for (allocation, lifetime) in live_at(model, settled, device, state.order) {
+    for (allocation, lifetime) in live_at(model, &settled.lifetimes, device, state.order) {
         if lifetime.birth == state.order {
             scope = Some(model.scope(allocation.scope)).filter(|scope| !scope.is_empty());
         }
@@ -307,7 +309,7 @@ fn at(model: &Model, settled: &Settled, instant: Instant) -> Result<Option<Snaps
 
 /// Each device right after the last change at or before a time.
 fn states_at(model: &Model, settled: &Settled, time: Nanoseconds) -> Vec<(usize, State)> {
-    let order = Merge::new(model, &settled.exits).take_while(|moment| moment.time <= time).last();
+    let order = Merge::new(model, &settled.exits, &Walked::default()).take_while(|moment| moment.time <= time).last();
     let Some(order) = order.map(|moment| moment.order) else {
         return named_devices(model).map(|device| (device, State { time, ..State::default() })).collect();
     };

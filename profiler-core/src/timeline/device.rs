@@ -1,8 +1,8 @@
-//! One device's figures while the session is replayed.
+//! The figures of one part of the session (a device, a process, all together) while its changes are walked.
 //!
-//! Owns: maxima, steps, the end. Refuses: the order of changes (`merge`).
+//! Owns: maxima, steps, the end. Refuses: the order of changes (`merge`), and which change concerns which part (`walk`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use memscope_wire::MemoryKind;
 
@@ -10,40 +10,51 @@ use crate::allocation::{Allocation, flag};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, EventRows};
 
+use super::amend::Corrections;
 use super::samples::WINDOW_NS;
-use super::series::Series;
-use super::{DeviceFigures, Extreme, State, StepFigures};
+use super::series::Drawing;
+use super::shape::Shape;
+use super::{DeviceFigures, Extreme, SampleRows, State, StepFigures};
 
-/// The running state of one device.
+/// How many former maxima are kept, for one that turns out to have been none: see [`DeviceTrack::amend`].
+const FORMER: usize = 8;
+
+/// The running state of one part of the session.
 #[derive(Debug, Default)]
-pub(super) struct DeviceTrack {
+pub(crate) struct DeviceTrack {
     pub now: State,
+    /// All but `series` and `end`, which are made when they are asked for.
     pub figures: DeviceFigures,
-    /// Time of the last call of the driver that changed this device's memory.
+    drawing: Drawing,
+    /// Time of the last call of the driver that changed this part's memory.
     pub driver_event: Option<Nanoseconds>,
+    /// By number of the step: its position, those that were forgotten counted.
     step_positions: HashMap<u64, usize>,
     step_now: Option<usize>,
+    /// Steps that were forgotten.
+    pub steps_forgotten: usize,
     /// Processes that said that they are in this step.
     step_processes: Vec<usize>,
     /// The state before processes that end gave back the rest.
     before_exit: Option<State>,
     /// The state since which memory was only given back.
     before_frees: Option<State>,
+    /// Where live bytes were largest before they were larger.
+    former: VecDeque<State>,
 }
 
 impl DeviceTrack {
     pub fn new(last: Nanoseconds) -> DeviceTrack {
-        let figures = DeviceFigures { series: Series::new(last), ..DeviceFigures::default() };
-        DeviceTrack { figures, ..DeviceTrack::default() }
+        DeviceTrack { drawing: Drawing::new(last), ..DeviceTrack::default() }
     }
 
     pub fn birth(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation) {
         self.before(order, time, allocation);
         self.rows(allocation).enter(allocation);
-        self.figures.series.include(&self.now.rows);
+        self.drawing.include(&self.now.rows, order);
         let live = self.now.rows.live_bytes();
         if live > self.figures.live.map_or(0, |state| state.rows.live_bytes()) {
-            self.figures.live = Some(self.now);
+            self.new_peak(self.now);
         }
         if self.now.rows.reserved > self.figures.reserved.map_or(0, |state| state.rows.reserved) {
             self.figures.reserved = Some(self.now);
@@ -53,10 +64,22 @@ impl DeviceTrack {
         if own > largest[allocation.category as usize].bytes {
             largest[allocation.category as usize] = Extreme { bytes: own, time, step: self.now.step };
         }
-        if let Some(step) = self.step_now.map(|position| &mut self.figures.steps[position])
-            && live > step.peak.rows.live_bytes()
-        {
-            step.peak = self.now;
+        let now = self.now;
+        if let Some(step) = self.running_step() {
+            step.births += 1;
+            step.shape.include(live);
+            if live > step.peak.rows.live_bytes() {
+                step.peak = now;
+            }
+        }
+    }
+
+    fn new_peak(&mut self, state: State) {
+        if let Some(former) = self.figures.live.replace(state) {
+            if self.former.len() == FORMER {
+                self.former.pop_front();
+            }
+            self.former.push_back(former);
         }
     }
 
@@ -66,11 +89,11 @@ impl DeviceTrack {
         self.before(order, time, allocation);
         (self.before_exit, self.before_frees) = (before_exit, Some(before_frees));
         self.rows(allocation).leave(allocation);
-        self.figures.series.include(&self.now.rows);
+        self.drawing.include(&self.now.rows, order);
     }
 
     fn before(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation) {
-        self.figures.series.advance(time, &self.now.rows);
+        self.pass(time);
         self.mark(order, time);
         if !allocation.is(flag::BLOCK) {
             self.driver_event = Some(time);
@@ -83,17 +106,39 @@ impl DeviceTrack {
         }
     }
 
+    /// Says that until this time nothing changes.
+    pub fn pass(&mut self, time: Nanoseconds) {
+        self.drawing.advance(time, &self.now.rows, self.now.order);
+        let live = self.now.rows.live_bytes();
+        if let Some(step) = self.running_step() {
+            step.shape.advance(time.0.saturating_sub(step.begin.0), live);
+        }
+    }
+
     fn rows(&mut self, allocation: &Allocation) -> &mut EventRows {
         if allocation.memory == MemoryKind::Managed { &mut self.now.managed } else { &mut self.now.rows }
     }
 
+    /// The step that runs.
+    pub fn running_step(&mut self) -> Option<&mut StepFigures> {
+        let position = self.step_now?.checked_sub(self.steps_forgotten)?;
+        self.figures.steps.get_mut(position)
+    }
+
+    /// The step with this number, and its position among those that are kept.
+    pub fn step_named(&self, number: u64) -> Option<(usize, &StepFigures)> {
+        let position = self.step_positions.get(&number)?.checked_sub(self.steps_forgotten)?;
+        Some((position, self.figures.steps.get(position)?))
+    }
+
     pub fn step(&mut self, order: u32, time: Nanoseconds, process: usize, number: u64) {
+        self.pass(time);
         self.mark(order, time);
         if self.now.step == Some(number) {
             if !self.step_processes.contains(&process) {
                 self.step_processes.push(process);
             }
-            if let Some(step) = self.step_now.and_then(|position| self.figures.steps.get_mut(position)) {
+            if let Some(step) = self.running_step() {
                 step.with_process = false;
             }
             return;
@@ -101,22 +146,28 @@ impl DeviceTrack {
         self.end_step();
         self.step_processes = vec![process];
         self.now.step = Some(number);
-        let next = self.figures.steps.len();
-        let position = *self.step_positions.entry(number).or_insert(next);
+        let next = self.steps_forgotten + self.figures.steps.len();
+        let known = self.step_positions.get(&number).copied().filter(|position| *position >= self.steps_forgotten);
+        let position = known.unwrap_or(next);
+        self.step_positions.insert(number, position);
         self.step_now = Some(position);
-        match self.figures.steps.get_mut(position) {
-            Some(step) if self.now.rows.live_bytes() > step.peak.rows.live_bytes() => step.peak = self.now,
+        let now = self.now;
+        match self.running_step() {
+            Some(step) if now.rows.live_bytes() > step.peak.rows.live_bytes() => step.peak = now,
             Some(_) => {}
             None => {
-                let begun = StepFigures { number, begin: time, peak: self.now, end: None, with_process: false };
+                let shape = Shape::new(now.rows.live_bytes());
+                let begun =
+                    StepFigures { number, begin: time, peak: now, end: None, with_process: false, births: 0, shape };
                 self.figures.steps.push(begun);
             }
         }
     }
 
     fn end_step(&mut self) {
-        if let Some(step) = self.step_now.and_then(|position| self.figures.steps.get_mut(position)) {
-            (step.end, step.with_process) = (Some(self.now), false);
+        let now = self.now;
+        if let Some(step) = self.running_step() {
+            (step.end, step.with_process) = (Some(now), false);
         }
     }
 
@@ -125,14 +176,15 @@ impl DeviceTrack {
         let Some(position) = self.step_processes.iter().position(|other| *other == process) else { return };
         self.step_processes.swap_remove(position);
         let end = State { time: exit, ..self.end() };
-        if let Some(step) = self.step_now.and_then(|position| self.figures.steps.get_mut(position)) {
-            (step.end, step.with_process) = (Some(end), self.step_processes.is_empty());
+        let last = self.step_processes.is_empty();
+        if let Some(step) = self.running_step() {
+            (step.end, step.with_process) = (Some(end), last);
         }
     }
 
     /// The last moment before memory was only given back: by processes that ended with memory, or, where the program left
     /// nothing to that, by its last frees.
-    fn end(&self) -> State {
+    pub fn end(&self) -> State {
         let nothing_left = self.now.rows.reserved == 0 && self.now.managed.reserved == 0;
         self.before_exit.or(self.before_frees.filter(|_| nothing_left)).unwrap_or(self.now)
     }
@@ -152,15 +204,73 @@ impl DeviceTrack {
         State { order, time, ..self.now }
     }
 
-    pub fn finish(mut self, last: Nanoseconds) -> DeviceFigures {
-        self.figures.series.advance(last, &self.now.rows);
+    /// No more changes come: what is true of the whole.
+    pub fn finish(&mut self, last: Nanoseconds) {
+        self.pass(last);
+        self.figures.series = self.drawing.series.clone();
         self.figures.end = self.end();
         // What is said of a step that did not end before the session did would be said of half a step.
-        if let Some(step) = self.step_now.and_then(|position| self.figures.steps.get_mut(position))
+        if let Some(step) = self.running_step()
             && !step.with_process
         {
             step.end = None;
         }
-        self.figures
     }
+
+    /// The series as it is now.
+    pub fn series(&self) -> &super::Series {
+        &self.drawing.series
+    }
+
+    /// Keeps the latest steps and samples. Of samples, the newer half stays as it is, and of the older half every second one:
+    /// what lies far back is told more coarsely.
+    pub fn keep(&mut self, steps: usize, samples: usize) {
+        // In large parts, so that it is done rarely.
+        if self.figures.steps.len() > steps + steps / 4 + 1 {
+            let forgotten = self.figures.steps.len() - steps.max(1);
+            self.figures.steps.drain(..forgotten);
+            self.steps_forgotten += forgotten;
+            self.step_positions.retain(|_, position| *position >= self.steps_forgotten);
+        }
+        if self.figures.samples.len() > samples {
+            thin(&mut self.figures.samples);
+        }
+    }
+
+    /// Puts right what is kept of the past, after facts were learned late. Sums are then exact. A maximum is exact when the
+    /// facts made sums smaller since some birth, and no more than [`FORMER`] maxima followed that birth; otherwise a larger
+    /// sum may have been between two of the moments that are kept.
+    pub fn amend(&mut self, corrections: &Corrections) {
+        let figures = &mut self.figures;
+        let states = [&mut self.now].into_iter().chain(&mut figures.live).chain(&mut figures.reserved);
+        let states = states.chain(&mut self.before_exit).chain(&mut self.before_frees).chain(&mut self.former);
+        states.for_each(|state| corrections.apply(state));
+        for step in &mut figures.steps {
+            corrections.apply(&mut step.peak);
+            step.end.iter_mut().for_each(|end| corrections.apply(end));
+        }
+        self.drawing.amend(corrections);
+        if let Some(position) = self.step_now.and_then(|position| position.checked_sub(self.steps_forgotten))
+            && let Some(step) = figures.steps.get_mut(position)
+            && self.now.rows.live_bytes() > step.peak.rows.live_bytes()
+        {
+            step.peak = self.now;
+        }
+        let steps = figures.steps.iter().map(|step| step.peak);
+        let candidates = figures.live.into_iter().chain(self.former.iter().copied()).chain(steps).chain([self.now]);
+        // Of equal ones the earliest, as in a walk.
+        let largest = candidates.max_by_key(|state| (state.rows.live_bytes(), std::cmp::Reverse(state.order)));
+        figures.live = largest.filter(|state| state.rows.live_bytes() > 0);
+        self.former.retain(|state| figures.live.is_some_and(|live| state.order < live.order));
+    }
+}
+
+/// Of the older half every second one goes.
+fn thin(samples: &mut Vec<SampleRows>) {
+    let half = samples.len() / 2;
+    let mut position = 0;
+    samples.retain(|_| {
+        position += 1;
+        position > half || position % 2 == 0
+    });
 }

@@ -10,6 +10,7 @@ use std::collections::binary_heap::PeekMut;
 use crate::allocation::{Change, Model, Process, flag};
 use crate::journal::entry::Nanoseconds;
 
+use super::ALIVE;
 use super::samples::WINDOW_NS;
 
 /// One change in the session's order.
@@ -23,7 +24,16 @@ pub(crate) struct Moment {
     pub change: Change,
 }
 
-/// Iterates over a model's changes in the order of time.
+/// How far a model's changes have been walked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Walked {
+    /// By process: how many of its changes.
+    pub changes: Vec<usize>,
+    /// Position of the last one in the order; 0 before the first.
+    pub order: u32,
+}
+
+/// Iterates over a model's changes in the order of time: all of them, or those that came since.
 pub(crate) struct Merge<'m> {
     model: &'m Model,
     exits: &'m [Option<Nanoseconds>],
@@ -33,12 +43,18 @@ pub(crate) struct Merge<'m> {
 }
 
 impl<'m> Merge<'m> {
-    pub fn new(model: &'m Model, exits: &'m [Option<Nanoseconds>]) -> Merge<'m> {
-        let mut merge = Merge { model, exits, next: BinaryHeap::new(), order: 1 };
+    pub fn new(model: &'m Model, exits: &'m [Option<Nanoseconds>], walked: &Walked) -> Merge<'m> {
+        let mut merge = Merge { model, exits, next: BinaryHeap::new(), order: walked.order };
         for process in 0..model.processes.len() {
-            merge.next.extend(merge.following(process, 0).map(Reverse));
+            let from = walked.changes.get(process).copied().unwrap_or_default();
+            merge.next.extend(merge.following(process, from).map(Reverse));
         }
         merge
+    }
+
+    /// Where the next walk begins when this one is at its end.
+    pub fn walked(&self) -> Walked {
+        Walked { changes: self.model.processes.iter().map(Process::changes).collect(), order: self.order }
     }
 
     /// The first change at or after a position that really happened.
@@ -51,7 +67,7 @@ impl<'m> Merge<'m> {
                 Change::Death(id) => {
                     let allocation = &self.model.allocations[id.0 as usize];
                     if allocation.is(flag::AT_EXIT)
-                        && let Some(exit) = self.exits[process]
+                        && let Some(exit) = self.exits.get(process).copied().flatten()
                     {
                         return Some((exit, process, position));
                     }
@@ -87,8 +103,9 @@ impl Iterator for Merge<'_> {
                 }
             }
         }
+        // Positions end before `ALIVE`: after 2^32 changes, 60 hours of 10,000 allocations a second, they stand still.
+        self.order = (self.order + 1).min(ALIVE - 1);
         let order = self.order;
-        self.order += 1;
         let change = self.model.processes[process].change(position)?;
         Some(Moment { order, time, process, change })
     }
@@ -97,24 +114,26 @@ impl Iterator for Merge<'_> {
 /// When each ended process gave back what it held: after its last record, and after the last sample in which NVML still
 /// listed it. `None` for a process that runs.
 pub(crate) fn exits(model: &Model) -> Vec<Option<Nanoseconds>> {
-    let start = model.session.start_monotonic_ns;
-    model
-        .processes
-        .iter()
-        .map(|process| {
-            if !process.counters.ended {
-                return None;
-            }
-            let last = process.ticks.map_or(Nanoseconds(0), |ticks| process.time(ticks, start));
-            let pid = process.info.pid;
-            // A later program of the same process id (exec) would be taken for this one.
-            let ambiguous = model.processes.iter().filter(|other| other.info.pid == pid).count() > 1;
-            let listed = |sample: &&crate::journal::entry::TelemetrySample| {
-                let lists = sample.devices.iter().filter_map(|device| device.processes.as_ref());
-                lists.flatten().any(|listed| listed.pid == pid)
-            };
-            let seen = model.telemetry.iter().rev().find(listed).filter(|_| !ambiguous);
-            Some(seen.map_or(last, |sample| last.max(Nanoseconds(sample.time.0.saturating_add(WINDOW_NS + 1)))))
-        })
-        .collect()
+    (0..model.processes.len()).map(|process| exit(model, process)).collect()
+}
+
+/// The same of one process.
+pub(crate) fn exit(model: &Model, process: usize) -> Option<Nanoseconds> {
+    let process = &model.processes[process];
+    if !process.counters.ended {
+        return None;
+    }
+    if process.exit.is_some() {
+        return process.exit;
+    }
+    let last = process.ticks.map_or(Nanoseconds(0), |ticks| process.time(ticks, model.session.start_monotonic_ns));
+    let pid = process.info.pid;
+    // A later program of the same process id (exec) would be taken for this one.
+    let ambiguous = model.processes.iter().filter(|other| other.info.pid == pid).count() > 1;
+    let listed = |sample: &&crate::journal::entry::TelemetrySample| {
+        let lists = sample.devices.iter().filter_map(|device| device.processes.as_ref());
+        lists.flatten().any(|listed| listed.pid == pid)
+    };
+    let seen = model.telemetry.iter().rev().find(listed).filter(|_| !ambiguous);
+    Some(seen.map_or(last, |sample| last.max(Nanoseconds(sample.time.0.saturating_add(WINDOW_NS + 1)))))
 }

@@ -1,16 +1,22 @@
 //! The whole session in the order of time: peaks, steps, series, and the ledger at each of them.
 //!
-//! Owns: the second pass over settled facts, in which every category is known and every refused free is taken back, so that
-//! peaks by category are exact. Refuses: words (`report`) and judgement (`findings`).
+//! Owns: the walk over changes. Over settled facts, in which every category is known and every refused free is taken back, it
+//! is the second pass, and peaks by category are exact. While a session runs it goes on as changes come, and what is learned
+//! late is put right in what was kept. Refuses: words (`report`) and judgement (`findings`).
 //!
 //! Order is the slot within a process and time across processes. A process's clock never goes back here: a record that was
 //! stamped before its predecessor in slot order counts as simultaneous with it.
 
+mod amend;
+mod clock;
 mod device;
+mod late;
 mod merge;
 mod samples;
 mod series;
 mod settle;
+mod shape;
+mod walk;
 
 use memscope_wire::MemoryKind;
 
@@ -19,8 +25,12 @@ use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
 pub use series::{Bucket, Series};
+pub use shape::Shape;
 
-pub(crate) use merge::Merge;
+pub(crate) use device::DeviceTrack;
+pub(crate) use late::Late;
+pub(crate) use merge::{Merge, Walked};
+pub(crate) use walk::Walk;
 
 /// Order of a lifetime's end that has not come.
 pub const ALIVE: u32 = u32::MAX;
@@ -83,6 +93,10 @@ pub struct StepFigures {
     pub end: Option<State>,
     /// True when it ended because its processes did.
     pub with_process: bool,
+    /// Allocations and blocks that began in it.
+    pub births: u64,
+    /// Live bytes over its duration.
+    pub shape: Shape,
 }
 
 /// The device rows of one sample.
@@ -152,14 +166,16 @@ impl State {
 }
 
 /// A marker in the order of time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MarkerMoment {
     /// Position in the model's markers.
     pub marker: u32,
     pub order: u32,
     pub time: Nanoseconds,
-    /// The ledger of the marker's device at that moment; only for a refused allocation on a device.
-    pub state: Option<State>,
+    /// The device of a refused allocation on a device.
+    pub device: Option<u16>,
+    /// That device's ledger at that moment.
+    pub state: Option<Box<State>>,
 }
 
 /// What the second pass yields.

@@ -24,9 +24,13 @@ pub(super) struct SampleWalk<'m> {
 }
 
 impl<'m> SampleWalk<'m> {
-    pub fn new(model: &'m Model) -> SampleWalk<'m> {
-        let mut samples: Vec<&TelemetrySample> = model.telemetry.iter().collect();
+    /// Over the samples of a model from a position on.
+    pub fn new(model: &'m Model, from: usize) -> SampleWalk<'m> {
+        let mut samples: Vec<&TelemetrySample> = model.telemetry.get(from..).unwrap_or_default().iter().collect();
         samples.sort_by_key(|sample| sample.time);
+        if samples.is_empty() {
+            return SampleWalk { samples, next: 0, pids: HashSet::new(), positions: HashMap::new() };
+        }
         SampleWalk {
             samples,
             next: 0,

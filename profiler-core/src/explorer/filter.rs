@@ -1,0 +1,316 @@
+//! Which allocations a list shows.
+//!
+//! Owns: the spelling of terms, and the test of one allocation. Refuses: order and windows.
+//!
+//! A filter is a list of terms, separated by blanks, that must all hold:
+//!
+//! | term | lets through |
+//! | --- | --- |
+//! | `attn` | what has it in its name, function, scope, category or origin, in upper or lower case |
+//! | `>4MiB`, `<1GiB` | what is larger, or smaller; units are B, KiB, MiB, GiB, TiB, their first letters, and kB, MB, GB, TB |
+//! | `step:12` | what was made in step 12 |
+//! | `category:weights` | that category; the beginning of its name is enough |
+//! | `scope:h.3` | what has it in the path of its scope |
+//! | `name:bias` | what has it in its name, or, without one, in its function |
+//! | `stream:0x7f00` | what was made on that stream |
+//! | `pid:4711` | what that process holds |
+
+use memscope_wire::{Category, Origin};
+
+use crate::allocation::{Allocation, Model};
+
+/// One term.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Term {
+    Text(String),
+    Above(u64),
+    Below(u64),
+    Step(u64),
+    Category(String),
+    Scope(String),
+    Name(String),
+    Stream(u64),
+    Pid(u32),
+}
+
+/// Terms that were read, without knowledge of a session.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Filter {
+    terms: Vec<Term>,
+}
+
+impl Filter {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    /// A sentence that names the term that cannot be read.
+    pub fn parse(text: &str) -> Result<Filter, String> {
+        let terms = text.split_whitespace().map(term).collect::<Result<_, _>>()?;
+        Ok(Filter { terms })
+    }
+
+    /// True when it lets everything through.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Makes the filter fast for a model: texts are looked through once.
+    pub(super) fn prepare<'m>(&self, model: &'m Model) -> Prepared<'m> {
+        let words = Words::of(model, self.terms.iter().any(Term::reads_text));
+        Prepared { model, tests: self.terms.iter().map(|term| term.test(&words)).collect() }
+    }
+}
+
+fn term(text: &str) -> Result<Term, String> {
+    if let Some(size) = text.strip_prefix('>') {
+        return Ok(Term::Above(bytes(size).ok_or_else(|| no_size(text))?));
+    }
+    if let Some(size) = text.strip_prefix('<') {
+        return Ok(Term::Below(bytes(size).ok_or_else(|| no_size(text))?));
+    }
+    let number = |value: &str| parse_number(value).ok_or_else(|| format!("`{text}` needs a number, as in `step:12`"));
+    let lower = |value: &str| value.to_lowercase();
+    Ok(match text.split_once(':') {
+        Some(("step", value)) => Term::Step(number(value)?),
+        Some(("stream", value)) => Term::Stream(number(value)?),
+        Some(("pid", value)) => {
+            Term::Pid(u32::try_from(number(value)?).map_err(|_| format!("`{text}` is no process id"))?)
+        }
+        Some(("category", value)) => {
+            let value = lower(value);
+            if !Category::ALL.iter().any(|category| category.name().starts_with(&value)) {
+                let names: Vec<&str> = Category::ALL.iter().map(|category| category.name()).collect();
+                return Err(format!("`{text}`: no category begins like this; there are {}", names.join(", ")));
+            }
+            Term::Category(value)
+        }
+        Some(("scope", value)) => Term::Scope(lower(value)),
+        Some(("name", value)) => Term::Name(lower(value)),
+        _ => Term::Text(lower(text)),
+    })
+}
+
+fn no_size(text: &str) -> String {
+    format!("`{text}` needs a size, as in `>4MiB`")
+}
+
+fn parse_number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// A size with a unit.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1u64,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return None,
+    };
+    match number.parse::<u64>() {
+        Ok(whole) => whole.checked_mul(unit),
+        // Fractions are for people: a rounded number of bytes is what they mean.
+        Err(_) => number.parse::<f64>().ok().map(|number| (number * unit as f64).round() as u64),
+    }
+}
+
+/// Texts of a model in lower case, by number.
+struct Words {
+    names: Vec<String>,
+    scopes: Vec<String>,
+}
+
+impl Words {
+    fn of(model: &Model, wanted: bool) -> Words {
+        if !wanted {
+            return Words { names: Vec::new(), scopes: Vec::new() };
+        }
+        let names = (0..model.names.len() as u32).map(|name| model.names.text(name).to_lowercase());
+        let scopes = (0..model.scopes.len() as u32).map(|scope| model.scopes.path(scope, &model.names).to_lowercase());
+        Words { names: names.collect(), scopes: scopes.collect() }
+    }
+}
+
+/// A term as look-ups.
+enum Test {
+    Text { names: Vec<bool>, scopes: Vec<bool>, categories: [bool; Category::ALL.len()], origins: [bool; 4] },
+    Above(u64),
+    Below(u64),
+    Step(u64),
+    Category([bool; Category::ALL.len()]),
+    Scope(Vec<bool>),
+    Name(Vec<bool>),
+    Stream(u64),
+    Pid(u32),
+}
+
+impl Term {
+    fn reads_text(&self) -> bool {
+        matches!(self, Term::Text(_) | Term::Scope(_) | Term::Name(_))
+    }
+
+    fn test(&self, words: &Words) -> Test {
+        let within = |texts: &[String], part: &String| texts.iter().map(|text| text.contains(part)).collect();
+        match self {
+            Term::Text(part) => Test::Text {
+                names: within(&words.names, part),
+                scopes: within(&words.scopes, part),
+                categories: Category::ALL.map(|category| category.name().contains(part)),
+                origins: [0, 1, 2, 3].map(|origin| Origin::from_number(origin).name().contains(part)),
+            },
+            Term::Above(bytes) => Test::Above(*bytes),
+            Term::Below(bytes) => Test::Below(*bytes),
+            Term::Step(number) => Test::Step(*number),
+            Term::Category(begin) => Test::Category(Category::ALL.map(|category| category.name().starts_with(begin))),
+            Term::Scope(part) => Test::Scope(within(&words.scopes, part)),
+            Term::Name(part) => Test::Name(within(&words.names, part)),
+            Term::Stream(stream) => Test::Stream(*stream),
+            Term::Pid(pid) => Test::Pid(*pid),
+        }
+    }
+}
+
+/// A filter that knows a model.
+pub(super) struct Prepared<'m> {
+    model: &'m Model,
+    tests: Vec<Test>,
+}
+
+impl Prepared<'_> {
+    /// True when all terms hold.
+    pub fn lets(&self, allocation: &Allocation) -> bool {
+        self.tests.iter().all(|test| self.holds(test, allocation))
+    }
+
+    fn holds(&self, test: &Test, allocation: &Allocation) -> bool {
+        let at = |found: &[bool], number: u32| found.get(number as usize).copied().unwrap_or(false);
+        match test {
+            Test::Text { names, scopes, categories, origins } => {
+                at(names, allocation.name)
+                    || at(names, allocation.function)
+                    || at(scopes, allocation.scope)
+                    || categories[allocation.category as usize]
+                    || origins[allocation.origin as usize]
+            }
+            Test::Above(bytes) => allocation.requested > *bytes,
+            Test::Below(bytes) => allocation.requested < *bytes,
+            Test::Step(number) => step_of(self.model, allocation) == Some(*number),
+            Test::Category(found) => found[allocation.category as usize],
+            Test::Scope(found) => at(found, allocation.scope),
+            Test::Name(found) => at(found, label(allocation)),
+            Test::Stream(stream) => self.model.streams.value(allocation.stream) == *stream,
+            Test::Pid(pid) => self.model.processes[allocation.process as usize].info.pid == *pid,
+        }
+    }
+}
+
+/// The step in which an allocation was made.
+pub(super) fn step_of(model: &Model, allocation: &Allocation) -> Option<u64> {
+    allocation.step.checked_sub(1).map(|position| model.steps.value(position))
+}
+
+/// What an allocation is called: its name, else its function.
+pub(super) fn label(allocation: &Allocation) -> u32 {
+    if allocation.name != 0 { allocation.name } else { allocation.function }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allocation::flag;
+
+    fn model() -> Model {
+        let mut model = Model::new();
+        let names = ["", "h.0.Attn.weight", "cuMemAlloc_v2", "Forward"].map(|name| model.names.number_of(name));
+        let forward = model.scopes.child(0, names[3]);
+        model.steps.position(70);
+        model.steps.position(12);
+        model.streams.position(0);
+        model.streams.position(0x7f00);
+        model.process_by_index.insert(crate::journal::entry::ProcessIndex(0), 0);
+        let mut process = crate::allocation::Process::new(crate::journal::entry::ProcessIndex(0));
+        process.info.pid = 4711;
+        model.processes.push(process);
+        let named = Allocation {
+            bytes: 4 << 20,
+            requested: 4 << 20,
+            name: names[1],
+            function: names[2],
+            scope: forward,
+            step: 2,
+            stream: 1,
+            category: Category::Weights,
+            origin: Origin::Tagged,
+            ..Allocation::vacant()
+        };
+        let plain = Allocation { requested: 100, bytes: 512, function: names[2], ..Allocation::vacant() };
+        let block = Allocation { requested: 3 << 30, bytes: 3 << 30, flags: flag::BLOCK, ..Allocation::vacant() };
+        model.allocations = vec![named, plain, block];
+        model
+    }
+
+    fn matching(text: &str) -> Vec<usize> {
+        let model = model();
+        let filter = Filter::parse(text).expect("a filter");
+        let prepared = filter.prepare(&model);
+        (0..model.allocations.len()).filter(|at| prepared.lets(&model.allocations[*at])).collect()
+    }
+
+    #[test]
+    fn each_kind_of_term_finds_what_it_names() {
+        for (text, expected) in [
+            ("", &[0, 1, 2][..]),
+            ("  ", &[0, 1, 2]),
+            ("attn", &[0]),
+            ("CUMEM", &[0, 1]),
+            ("forward", &[0]),
+            ("weights", &[0]),
+            ("unknown", &[1, 2]),
+            ("tagged", &[0]),
+            ("nothing", &[]),
+            (">100", &[0, 2]),
+            (">99", &[0, 1, 2]),
+            ("<4MiB", &[1]),
+            ("<4.5M", &[0, 1]),
+            (">1GiB", &[2]),
+            (">4MB", &[0, 2]),
+            ("step:12", &[0]),
+            ("step:70", &[]),
+            ("category:w", &[0]),
+            ("category:unknown", &[1, 2]),
+            ("category:wo", &[]),
+            ("scope:for", &[0]),
+            ("name:attn", &[0]),
+            ("name:cumem", &[1]),
+            ("stream:0x7f00", &[0]),
+            ("stream:0", &[1, 2]),
+            ("pid:4711", &[0, 1, 2]),
+            ("pid:4712", &[]),
+            ("std::vector", &[]),
+            ("cumem <1KiB", &[1]),
+        ] {
+            assert_eq!(matching(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for text in
+            [">", ">4XB", "<x", "step:", "step:x", "stream:0xg", "pid:99999999999", "category:z", ">18EiB", ">."]
+        {
+            let error = Filter::parse(text).expect_err(text);
+            assert!(error.contains(&format!("`{text}`")), "{error}");
+        }
+        assert!(Filter::parse("attn >").is_err());
+    }
+}

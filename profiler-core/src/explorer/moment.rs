@@ -1,0 +1,137 @@
+//! A moment of a target: where it is in the order of changes, and the ledgers there.
+//!
+//! Owns: finding it, and the ledgers of every part at a moment of the past, by going through what lived then. Refuses: lists.
+
+use memscope_wire::MemoryKind;
+
+use crate::allocation::{Model, flag};
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::{CATEGORIES, EventRows};
+use crate::timeline::{Series, State, Walk};
+
+use super::part::{Part, order_at};
+use super::query::At;
+
+/// Where a moment is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// The last change that is known.
+    Now,
+    /// Right after a change; with the state of the target, where it is kept.
+    Past(u32, Option<State>),
+}
+
+/// Finds a moment of a target. One that does not exist is before all changes.
+pub(super) fn place(model: &Model, walk: &Walk, part: Part, at: At, ended: bool) -> Place {
+    let state = |state: Option<State>| {
+        let state = state.unwrap_or_default();
+        Place::Past(state.order, Some(state))
+    };
+    let track = part.track(walk);
+    match at {
+        At::Live if !ended => Place::Now,
+        At::Live => state(track.map(|track| track.end())),
+        At::Peak => state(track.and_then(|track| track.figures.live)),
+        At::Step(number) => state(track.and_then(|track| Some(track.step_named(number)?.1.peak))),
+        At::Time(time) => Place::Past(order_at(model, walk, time), None),
+    }
+}
+
+/// The ledgers of all parts right after a change.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ledgers {
+    /// By the model's position: device memory and managed memory.
+    pub devices: Vec<(EventRows, EventRows)>,
+    /// By position of the process: the same on all devices.
+    pub processes: Vec<(EventRows, EventRows)>,
+    pub host: EventRows,
+}
+
+impl Ledgers {
+    /// As they are now.
+    pub fn now(walk: &Walk) -> Ledgers {
+        let rows = |track: &crate::timeline::DeviceTrack| (track.now.rows, track.now.managed);
+        Ledgers {
+            devices: walk.devices.iter().map(rows).collect(),
+            processes: walk.processes.iter().map(rows).collect(),
+            host: walk.host.now.rows,
+        }
+    }
+
+    /// As they were, made anew from what lived then.
+    pub fn past(model: &Model, walk: &Walk, order: u32) -> Ledgers {
+        let mut ledgers = Ledgers {
+            devices: vec![Default::default(); model.devices.len()],
+            processes: vec![Default::default(); model.processes.len()],
+            host: EventRows::default(),
+        };
+        let all = super::live::Live { model, walk, part: Part::All, order, time: Nanoseconds(0) };
+        for (_, allocation) in all.allocations().filter(|(_, allocation)| !allocation.is(flag::OUTSIDE)) {
+            if allocation.memory == MemoryKind::Host {
+                ledgers.host.enter(allocation);
+                continue;
+            }
+            let device = model.resolve(allocation.device) as usize;
+            let (Some(device), Some(process)) =
+                (ledgers.devices.get_mut(device), ledgers.processes.get_mut(allocation.process as usize))
+            else {
+                continue;
+            };
+            for (rows, managed) in [device, process] {
+                (if allocation.memory == MemoryKind::Managed { managed } else { rows }).enter(allocation);
+            }
+        }
+        ledgers
+    }
+
+    /// The sums of one part.
+    pub fn of(&self, part: Part) -> (EventRows, EventRows) {
+        let found = match part {
+            Part::Device(device) => self.devices.get(device as usize),
+            Part::Process(process) => self.processes.get(process as usize),
+            Part::All => {
+                let mut sum = (EventRows::default(), EventRows::default());
+                for (rows, managed) in &self.devices {
+                    sum.0.merge(rows);
+                    sum.1.merge(managed);
+                }
+                return sum;
+            }
+        };
+        found.copied().unwrap_or_default()
+    }
+}
+
+/// The state of a part at a time of the past.
+pub(super) fn state_at(model: &Model, walk: &Walk, part: Part, ledgers: &Ledgers, at: (u32, Nanoseconds)) -> State {
+    let (order, time) = at;
+    let (rows, managed) = ledgers.of(part);
+    let mut state = State { order, time, rows, managed, ..State::default() };
+    if let Some(track) = part.track(walk) {
+        state.step = track.figures.state_at(order, time).step;
+    }
+    let concerns = |process: u32| match part {
+        Part::Process(own) => process == own,
+        _ => true,
+    };
+    // The phase that began last, in whatever process of the part: as a report says it.
+    let markers = walk.markers.iter().rev().filter(|moment| moment.time <= time);
+    let mut phases = markers.filter_map(|moment| {
+        let marker = &model.markers[moment.marker as usize];
+        marker.phase().filter(|_| concerns(marker.process))
+    });
+    state.phase = phases.next().unwrap_or_default();
+    state
+}
+
+/// What the series tells of a time whose allocations have been forgotten: live bytes by category, and the rest of what was
+/// reserved as cached.
+pub(super) fn remembered(series: &Series, time: Nanoseconds) -> EventRows {
+    let bucket = (time.0 / series.width_ns.max(1)) as usize;
+    let Some(bucket) = series.buckets.get(bucket).or(series.buckets.last()) else { return EventRows::default() };
+    let live: [u64; CATEGORIES] = bucket.live;
+    let mut rows = EventRows { live, ..EventRows::default() };
+    rows.reserved = bucket.reserved.max(rows.live_bytes());
+    rows.cached = rows.reserved - rows.live_bytes();
+    rows
+}

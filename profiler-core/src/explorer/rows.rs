@@ -1,0 +1,232 @@
+//! The list of live allocations: filtered, sorted or grouped, and the window of it that is shown.
+//!
+//! Owns: order and grouping. Refuses: to make text of more rows than are shown.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::allocation::{Allocation, Model};
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::CATEGORIES;
+use crate::report::units;
+
+use super::answer::{AllocationRow, GroupRow, Row, RowsView};
+use super::filter::{Filter, label, step_of};
+use super::live::Live;
+use super::part::{Positions, birth_time};
+use super::query::{Column, Grouping, RowsQuery};
+
+/// Rows that are sorted at once; those behind them are when somebody looks at them.
+const HEAD: usize = 1 << 12;
+
+/// A list, as far as it was asked for.
+#[derive(Debug)]
+pub(super) struct RowList {
+    as_of: Nanoseconds,
+    total: usize,
+    matching_bytes: u64,
+    filter_error: Option<String>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Sort key and number of each; of these so many are in order.
+    Allocations(Vec<(u64, u32)>, usize),
+    Groups(Vec<GroupRow>),
+}
+
+impl RowList {
+    /// Makes the list.
+    pub fn of(live: &Live<'_>, query: &RowsQuery) -> RowList {
+        let (filter, filter_error) = match Filter::parse(&query.filter) {
+            Ok(filter) => (filter, None),
+            Err(error) => (Filter::default(), Some(error)),
+        };
+        let prepared = filter.prepare(live.model);
+        let all = filter.is_empty();
+        let (mut total, mut matching_bytes) = (0, 0u64);
+        let rows = live.allocations().filter(|(_, allocation)| allocation.is_leaf()).filter(|(_, allocation)| {
+            total += 1;
+            let lets = all || prepared.lets(allocation);
+            matching_bytes = matching_bytes.wrapping_add(if lets { allocation.requested } else { 0 });
+            lets
+        });
+        let content = match query.group {
+            Some(grouping) => Content::Groups(groups(live.model, rows, grouping, query)),
+            None => Content::Allocations(keys(live.model, rows, query), 0),
+        };
+        RowList { as_of: live.time, total, matching_bytes, filter_error, content }
+    }
+
+    /// The rows of a window.
+    pub fn view(&mut self, model: &Model, positions: &Positions, window: &Range<usize>) -> RowsView {
+        let matching = match &self.content {
+            Content::Allocations(keys, _) => keys.len(),
+            Content::Groups(groups) => groups.len(),
+        };
+        let first = window.start.min(matching);
+        let window = first..window.end.clamp(first, matching);
+        let rows = match &mut self.content {
+            Content::Allocations(keys, sorted) => {
+                sort_until(keys, sorted, window.end);
+                let row = |(_, id): &(u64, u32)| Row::Allocation(allocation_row(model, positions, *id));
+                keys[window].iter().map(row).collect()
+            }
+            Content::Groups(groups) => groups[window].iter().cloned().map(Row::Group).collect(),
+        };
+        RowsView {
+            as_of: self.as_of,
+            total: self.total,
+            matching,
+            matching_bytes: self.matching_bytes,
+            filter_error: self.filter_error.clone(),
+            first,
+            rows,
+        }
+    }
+}
+
+/// Puts the first ones in order, or all of them when more than the head is wanted.
+fn sort_until(keys: &mut [(u64, u32)], sorted: &mut usize, end: usize) {
+    if end <= *sorted {
+        return;
+    }
+    if end <= HEAD && HEAD < keys.len() / 4 {
+        let (head, _, _) = keys.select_nth_unstable(HEAD);
+        head.sort_unstable();
+        *sorted = HEAD;
+    } else {
+        keys.sort_unstable();
+        *sorted = keys.len();
+    }
+}
+
+/// Sort keys, the smallest first: of equals the largest allocation first, then the oldest.
+fn keys<'m>(model: &Model, rows: impl Iterator<Item = (u32, &'m Allocation)>, query: &RowsQuery) -> Vec<(u64, u32)> {
+    /// Sizes behind a rank: up to a tebibyte they count exactly.
+    const SIZE_BITS: u32 = 40;
+    let ranks = match query.sort {
+        Column::Name => ranks(model.names.len(), |name| model.names.text(name)),
+        Column::Scope => ranks(model.scopes.len(), |scope| model.scopes.path(scope, &model.names)),
+        _ => Vec::new(),
+    };
+    let descending = query.descending;
+    let turn = |value: u64, bits: u32| if descending { !value & (u64::MAX >> (64 - bits)) } else { value };
+    let ranked = |rank: u64, size: u64| {
+        let most = (1 << SIZE_BITS) - 1;
+        turn(rank.min((1 << (64 - SIZE_BITS)) - 1), 64 - SIZE_BITS) << SIZE_BITS | (most - size.min(most))
+    };
+    let rank = |number: u32| ranks.get(number as usize).copied().unwrap_or_default();
+    let key = |allocation: &Allocation| match query.sort {
+        Column::Size => turn(allocation.requested, 64),
+        Column::Category => ranked(allocation.category as u64, allocation.requested),
+        Column::Origin => ranked(allocation.origin as u64, allocation.requested),
+        Column::Name => ranked(rank(label(allocation)), allocation.requested),
+        Column::Scope => ranked(rank(allocation.scope), allocation.requested),
+        Column::Age => turn(birth_time(model, allocation).0, 64),
+        // Before the first step comes before step 0.
+        Column::Step => turn(step_of(model, allocation).map_or(0, |step| step.saturating_add(1)), 64),
+        Column::Stream => turn(model.streams.value(allocation.stream), 64),
+    };
+    rows.map(|(id, allocation)| (key(allocation), id)).collect()
+}
+
+/// Places in the alphabet, by number; equal texts have equal ranks.
+fn ranks(count: usize, text: impl Fn(u32) -> String) -> Vec<u64> {
+    let mut texts: Vec<(String, u32)> = (0..count as u32).map(|number| (text(number), number)).collect();
+    texts.sort_unstable();
+    let mut ranks = vec![0; count];
+    let mut rank = 0;
+    for (position, (text, number)) in texts.iter().enumerate() {
+        if position > 0 && texts[position - 1].0 != *text {
+            rank += 1;
+        }
+        ranks[*number as usize] = rank;
+    }
+    ranks
+}
+
+/// What rows have in common, as a number.
+fn group_of(allocation: &Allocation, grouping: Grouping) -> u64 {
+    match grouping {
+        Grouping::Scope => u64::from(allocation.scope),
+        Grouping::Size => allocation.requested,
+        Grouping::Category => allocation.category as u64,
+    }
+}
+
+fn groups<'m>(
+    model: &Model,
+    rows: impl Iterator<Item = (u32, &'m Allocation)>,
+    grouping: Grouping,
+    query: &RowsQuery,
+) -> Vec<GroupRow> {
+    let mut sums: HashMap<u64, (u64, [u64; CATEGORIES])> = HashMap::new();
+    for (_, allocation) in rows {
+        let (count, live) = sums.entry(group_of(allocation, grouping)).or_default();
+        *count += 1;
+        let bytes = &mut live[allocation.category as usize];
+        *bytes = bytes.wrapping_add(allocation.requested);
+    }
+    let label = |key: u64| match grouping {
+        Grouping::Scope => model.scopes.path(key as u32, &model.names),
+        Grouping::Size => units::bytes(key),
+        Grouping::Category => memscope_wire::Category::from_number(key as u8).name().to_owned(),
+    };
+    let bytes = |live: &[u64; CATEGORIES]| live.iter().fold(0u64, |sum, bytes| sum.wrapping_add(*bytes));
+    let mut groups: Vec<(u64, GroupRow)> = sums
+        .into_iter()
+        .map(|(key, (allocations, live))| (key, GroupRow { label: label(key), allocations, live }))
+        .collect();
+    // By what they have in common where the column shows that; else by size.
+    let by_label = matches!(
+        (grouping, query.sort),
+        (Grouping::Scope, Column::Scope | Column::Name) | (Grouping::Category, Column::Category)
+    );
+    groups.sort_unstable_by(|(key, group), (other_key, other)| {
+        let order = match grouping {
+            _ if !by_label => bytes(&group.live).cmp(&bytes(&other.live)),
+            Grouping::Scope => group.label.cmp(&other.label),
+            _ => key.cmp(other_key),
+        };
+        let order = if query.descending { order.reverse() } else { order };
+        order.then_with(|| group.label.cmp(&other.label)).then_with(|| key.cmp(other_key))
+    });
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+fn allocation_row(model: &Model, positions: &Positions, id: u32) -> AllocationRow {
+    let allocation = &model.allocations[id as usize];
+    AllocationRow {
+        id: identity(allocation),
+        bytes: allocation.requested,
+        granted: allocation.bytes,
+        category: allocation.category,
+        origin: allocation.origin,
+        name: model.names.text(allocation.name),
+        function: model.names.text(allocation.function),
+        scope: model.scopes.path(allocation.scope, &model.names),
+        birth: birth_time(model, allocation),
+        step: step_of(model, allocation),
+        stream: model.streams.value(allocation.stream),
+        memory: allocation.memory,
+        pid: model.processes[allocation.process as usize].info.pid,
+        device: positions.shown(allocation),
+        address: allocation.address,
+    }
+}
+
+/// Tells an allocation from all others, whatever the model has forgotten: nothing else began at this address, in this process,
+/// at this tick, and is a leaf. 64 bits of a hash: of a million at once, two are alike once in 30 million sessions.
+fn identity(allocation: &Allocation) -> u64 {
+    let mut hash = 0x9e37_79b9_7f4a_7c15_u64;
+    for part in [allocation.address, allocation.birth_ticks, u64::from(allocation.process)] {
+        // The mixing of splitmix64, by Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+        hash = (hash ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^= hash >> 31;
+    }
+    hash
+}

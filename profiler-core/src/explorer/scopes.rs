@@ -1,0 +1,126 @@
+//! The tree of scopes with what they hold, now and at the peak.
+//!
+//! Owns: sums up the tree, and its order. Refuses: scopes that hold nothing at either moment.
+
+use std::cmp::Reverse;
+
+use crate::allocation::{Model, Scopes};
+use crate::ledger::CATEGORIES;
+
+use super::answer::{ScopeNode, ScopeTotal};
+use super::live::Live;
+
+/// How many scopes are named as the largest.
+const TOP: usize = 20;
+
+/// What allocations made in one scope hold, those made inside it apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    live: [u64; CATEGORIES],
+    allocations: u64,
+}
+
+impl Sum {
+    fn bytes(&self) -> u64 {
+        self.live.iter().fold(0, |sum, bytes| sum.wrapping_add(*bytes))
+    }
+
+    fn add(&mut self, other: &Sum) {
+        self.allocations += other.allocations;
+        for (bytes, more) in self.live.iter_mut().zip(other.live) {
+            *bytes = bytes.wrapping_add(more);
+        }
+    }
+}
+
+/// Device memory of a moment by scope.
+pub(super) fn sums(live: &Live<'_>) -> Vec<Sum> {
+    let mut sums = vec![Sum::default(); live.model.scopes.len()];
+    for (_, allocation) in live.allocations() {
+        if allocation.is_leaf()
+            && allocation.on_device()
+            && let Some(sum) = sums.get_mut(allocation.scope as usize)
+        {
+            sum.allocations += 1;
+            let bytes = &mut sum.live[allocation.category as usize];
+            *bytes = bytes.wrapping_add(allocation.requested);
+        }
+    }
+    sums
+}
+
+/// The scopes that hold most, the largest first.
+pub(super) fn largest(model: &Model, sums: &[Sum]) -> Vec<ScopeTotal> {
+    let mut holding: Vec<(Reverse<u64>, usize)> = sums
+        .iter()
+        .enumerate()
+        .filter(|(_, sum)| sum.allocations > 0)
+        .map(|(scope, sum)| (Reverse(sum.bytes()), scope))
+        .collect();
+    if holding.len() > TOP {
+        holding.select_nth_unstable(TOP);
+        holding.truncate(TOP);
+    }
+    holding.sort_unstable();
+    let total = |(_, scope): (_, usize)| ScopeTotal {
+        path: model.scopes.path(scope as u32, &model.names),
+        live: sums[scope].live,
+        allocations: sums[scope].allocations,
+    };
+    holding.into_iter().map(total).collect()
+}
+
+/// The tree, parents first, siblings by what they hold now.
+pub(super) fn tree(model: &Model, now: &[Sum], peak: &[Sum]) -> Vec<ScopeNode> {
+    let scopes = &model.scopes;
+    let all = |sums: &[Sum]| {
+        let mut all = sums.to_vec();
+        all.resize(scopes.len(), Sum::default());
+        // A scope's number is larger than that of the one around it.
+        for scope in (1..all.len()).rev() {
+            let inside = all[scope];
+            all[scopes.parent(scope as u32) as usize].add(&inside);
+        }
+        all
+    };
+    let (now_all, peak_all) = (all(now), all(peak));
+    let mut children: Vec<Vec<u32>> = vec![Vec::new(); scopes.len()];
+    for scope in 1..scopes.len() {
+        if now_all[scope].allocations > 0 || peak_all[scope].allocations > 0 {
+            children[scopes.parent(scope as u32) as usize].push(scope as u32);
+        }
+    }
+    let name = |scope: u32| model.names.text(scopes.name(scope));
+    for siblings in &mut children {
+        siblings.sort_by_cached_key(|scope| (Reverse(now_all[*scope as usize].bytes()), name(*scope), *scope));
+    }
+    let mut nodes: Vec<ScopeNode> = Vec::new();
+    // Those still to be visited, and where those end that are inside of something: `inside` is known when they have.
+    let mut waiting: Vec<(u32, u32)> = vec![(Scopes::ROOT, 0)];
+    let mut open: Vec<usize> = Vec::new();
+    while let Some((scope, depth)) = waiting.pop() {
+        close(&mut nodes, &mut open, depth as usize);
+        open.push(nodes.len());
+        nodes.push(ScopeNode {
+            id: scope,
+            depth,
+            inside: 0,
+            name: name(scope),
+            now: now_all[scope as usize].live,
+            peak: peak_all[scope as usize].live,
+            own: now.get(scope as usize).map_or(0, Sum::bytes),
+            allocations: now_all[scope as usize].allocations,
+        });
+        waiting.extend(children[scope as usize].iter().rev().map(|child| (*child, depth + 1)));
+    }
+    close(&mut nodes, &mut open, 0);
+    nodes
+}
+
+/// Nodes at this depth and deeper have all that is inside of them.
+fn close(nodes: &mut [ScopeNode], open: &mut Vec<usize>, depth: usize) {
+    let end = nodes.len();
+    for node in open.drain(depth.min(open.len())..) {
+        nodes[node].inside = end - node - 1;
+    }
+}

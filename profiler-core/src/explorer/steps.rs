@@ -1,0 +1,73 @@
+//! Steps of a target as a view shows them.
+//!
+//! Owns: growth, shape, and the marks on the chart. Refuses: which growth is a leak (`findings`).
+
+use std::ops::Range;
+
+use crate::findings::{Detail, Finding};
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::CATEGORIES;
+use crate::timeline::{DeviceTrack, State, StepFigures};
+
+use super::answer::StepView;
+
+/// Most marks of steps that are given; the ends of more are too close to be drawn.
+const MARKS: usize = 1024;
+
+/// The steps of a window, and the position of the first.
+pub(super) fn window(
+    track: &DeviceTrack,
+    window: &Range<usize>,
+    findings: &[Finding],
+    device: Option<&str>,
+) -> (usize, Vec<StepView>) {
+    let steps = &track.figures.steps;
+    let first = window.start.min(steps.len());
+    let end = window.end.clamp(first, steps.len());
+    let grew: Vec<(u64, u64)> = findings
+        .iter()
+        .filter_map(|finding| match &finding.detail {
+            Detail::StepGrowth(growth) if device.is_none_or(|device| growth.device == device) => {
+                Some((growth.first_step, growth.last_step))
+            }
+            _ => None,
+        })
+        .collect();
+    let view = |position: usize| {
+        let before = position.checked_sub(1).map(|before| &steps[before]);
+        let leaks = |step: &StepFigures| grew.iter().any(|(first, last)| (first + 1..=*last).contains(&step.number));
+        StepView { leaks: leaks(&steps[position]), ..step(&steps[position], before) }
+    };
+    (first, (first..end).map(view).collect())
+}
+
+fn step(step: &StepFigures, before: Option<&StepFigures>) -> StepView {
+    let live = |state: State| state.rows.live_bytes();
+    let growth = step.end.zip(before.and_then(|before| before.end));
+    StepView {
+        number: step.number,
+        begin: step.begin,
+        end: step.end.map(|state| state.time),
+        peak: live(step.peak),
+        at_peak: step.peak.rows.live,
+        allocations: step.births,
+        growth: growth.map(|(end, before)| live(end).wrapping_sub(live(before)) as i64),
+        shape: step.shape.parts().to_vec(),
+        leaks: false,
+    }
+}
+
+/// Live bytes by category at the end of the step before this one.
+pub(super) fn before(track: &DeviceTrack, number: Option<u64>) -> Option<[u64; CATEGORIES]> {
+    let (position, _) = track.step_named(number?)?;
+    let before = track.figures.steps.get(position.checked_sub(1)?)?;
+    before.end.map(|state| state.rows.live)
+}
+
+/// When steps began; of many, every second, fourth, … one, always the same ones.
+pub(super) fn marks(track: &DeviceTrack) -> Vec<(Nanoseconds, u64)> {
+    let steps = &track.figures.steps;
+    let stride = steps.len().div_ceil(MARKS).next_power_of_two();
+    let first = track.steps_forgotten.next_multiple_of(stride) - track.steps_forgotten;
+    steps.iter().skip(first).step_by(stride).map(|step| (step.begin, step.number)).collect()
+}

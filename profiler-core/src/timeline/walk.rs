@@ -1,0 +1,244 @@
+//! A walk over a model's changes in the order of time, which goes on when more have come.
+//!
+//! Owns: which change concerns which part of the session (each device, pinned host memory, and where wanted each process and
+//! all together), the lifetimes, and the times of positions. Refuses: sums (`device`), and facts that come late (`late`).
+//!
+//! Over a whole session the order is exact. While it runs, what one process did is read in parts, a fraction of a second
+//! each: what is read later than it happened counts from then on.
+
+use std::collections::BTreeSet;
+
+use memscope_wire::MemoryKind;
+
+use crate::allocation::{Allocation, Change, MarkerKind, Model, flag};
+use crate::journal::entry::Nanoseconds;
+
+use super::clock::OrderClock;
+use super::device::DeviceTrack;
+use super::merge::{Merge, Moment, Walked, exit, exits};
+use super::samples::SampleWalk;
+use super::{ALIVE, Lifetime, MarkerMoment};
+
+/// The parts of a session, and how far their changes were walked.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// By the model's position of the device.
+    pub devices: Vec<DeviceTrack>,
+    /// Pinned host memory.
+    pub host: DeviceTrack,
+    /// All devices together, and each process, where they are wanted.
+    pub all: Option<DeviceTrack>,
+    pub processes: Vec<DeviceTrack>,
+    /// By allocation; a birth at 0 has not been walked.
+    pub lifetimes: Vec<Lifetime>,
+    pub markers: Vec<MarkerMoment>,
+    /// When the driver refused an allocation.
+    pub refusals: Vec<Nanoseconds>,
+    /// When each process that ended gave back what it held.
+    pub exits: Vec<Option<Nanoseconds>>,
+    pub walked: Walked,
+    /// Samples of the model that were taken in.
+    pub samples: usize,
+    /// The moment of a position.
+    pub clock: OrderClock,
+    /// The end, where it is known.
+    last: Nanoseconds,
+    pub(super) resolved: Vec<u16>,
+    pub(super) process_devices: Vec<Vec<u16>>,
+    /// Processes whose end is still to come.
+    ending: BTreeSet<(Nanoseconds, usize)>,
+}
+
+impl Walk {
+    /// Over devices and host memory, for a session that lasts so long.
+    pub fn new(last: Nanoseconds) -> Walk {
+        Walk { host: DeviceTrack::new(last), last, ..Walk::default() }
+    }
+
+    /// Over all together and each process, too.
+    pub fn with_parts(last: Nanoseconds) -> Walk {
+        Walk { all: Some(DeviceTrack::new(last)), ..Walk::new(last) }
+    }
+
+    /// Over all changes of a session of which no more is known, or will come. With its parts, where they are wanted.
+    pub fn whole(model: &Model, parts: bool) -> (Walk, Nanoseconds) {
+        let exits = exits(model);
+        let last = exits.iter().flatten().copied().chain([model.last_time()]).max().unwrap_or_default();
+        let mut walk = if parts { Walk::with_parts(last) } else { Walk::new(last) };
+        walk.ending = ending(model, &exits);
+        walk.exits = exits;
+        walk.advance(model);
+        walk.finish(last);
+        (walk, last)
+    }
+
+    /// No more changes come, and this was the last moment.
+    pub fn finish(&mut self, last: Nanoseconds) {
+        self.end_processes_before(Nanoseconds(u64::MAX));
+        self.tracks().for_each(|track| track.finish(last));
+    }
+
+    /// All parts.
+    pub fn tracks(&mut self) -> impl Iterator<Item = &mut DeviceTrack> {
+        self.devices.iter_mut().chain([&mut self.host]).chain(&mut self.all).chain(&mut self.processes)
+    }
+
+    /// Walks what is new.
+    pub fn advance(&mut self, model: &Model) {
+        self.meet(model);
+        let mut samples = SampleWalk::new(model, self.samples);
+        self.samples = model.telemetry.len();
+        let exits = std::mem::take(&mut self.exits);
+        let mut merge = Merge::new(model, &exits, &self.walked);
+        for moment in merge.by_ref() {
+            samples.advance(moment.time, &mut self.devices);
+            self.end_processes_before(moment.time);
+            self.clock.note(moment.order, moment.time);
+            self.change(model, &moment);
+        }
+        self.walked = merge.walked();
+        samples.finish(&mut self.devices);
+        self.exits = exits;
+    }
+
+    /// Takes in devices, processes and allocations that are new.
+    fn meet(&mut self, model: &Model) {
+        self.lifetimes.resize(model.allocations.len(), Lifetime { birth: 0, death: ALIVE });
+        let last = self.last;
+        self.devices.resize_with(model.devices.len(), || DeviceTrack::new(last));
+        if self.all.is_some() {
+            self.processes.resize_with(model.processes.len(), || DeviceTrack::new(last));
+        }
+        self.resolved = resolved(model);
+        self.process_devices = process_devices(model);
+        self.exits.resize(model.processes.len(), None);
+        for process in 0..model.processes.len() {
+            if self.exits[process].is_none() {
+                self.exits[process] = exit(model, process);
+            }
+        }
+    }
+
+    /// True when devices turned out to be others than they were taken for: past changes belong to other parts than those in
+    /// which they were counted.
+    pub fn is_mistaken(&self, model: &Model) -> bool {
+        let known = resolved(model);
+        let moved = self.resolved.iter().zip(&known).any(|(was, is)| was != is);
+        // Steps and phases of a process count for all devices that it ever names.
+        let named = process_devices(model);
+        let late = self.process_devices.iter().zip(&named).enumerate().filter(|(_, (was, is))| was != is);
+        let marked = |process: usize| {
+            self.markers.iter().any(|moment| model.markers[moment.marker as usize].process as usize == process)
+        };
+        moved || late.into_iter().any(|(process, _)| marked(process))
+    }
+
+    fn change(&mut self, model: &Model, moment: &Moment) {
+        let Moment { order, time, .. } = *moment;
+        match moment.change {
+            Change::Birth(id) => {
+                let allocation = model.allocations[id.0 as usize];
+                self.lifetimes[id.0 as usize].birth = order;
+                self.each_track(&allocation, |track| track.birth(order, time, &allocation));
+            }
+            Change::Death(id) => {
+                let allocation = model.allocations[id.0 as usize];
+                // A process's last records have the time of its end; what it left to its end comes after all of them.
+                if allocation.is(flag::AT_EXIT) && self.ending.remove(&(time, moment.process)) {
+                    self.end_process(moment.process, time);
+                }
+                self.lifetimes[id.0 as usize].death = order;
+                self.each_track(&allocation, |track| track.death(order, time, &allocation));
+            }
+            Change::Marker(number) => self.marker(model, moment, number),
+            Change::Void => {}
+        }
+    }
+
+    /// Processes end well in a session that did.
+    pub fn end_well(&mut self, model: &Model) {
+        self.ending = ending(model, &self.exits);
+    }
+
+    fn end_processes_before(&mut self, time: Nanoseconds) {
+        while let Some((exit, process)) = self.ending.first().copied().filter(|(exit, _)| *exit < time) {
+            self.ending.pop_first();
+            self.end_process(process, exit);
+        }
+    }
+
+    fn end_process(&mut self, process: usize, exit: Nanoseconds) {
+        for device in &self.process_devices[process] {
+            self.devices[*device as usize].end_process(process, exit);
+        }
+        for track in self.all.iter_mut().chain(self.processes.get_mut(process)) {
+            track.end_process(process, exit);
+        }
+    }
+
+    /// The parts in whose sums an allocation counts.
+    pub(super) fn each_track(&mut self, allocation: &Allocation, mut act: impl FnMut(&mut DeviceTrack)) {
+        if allocation.is(flag::OUTSIDE) {
+            return;
+        }
+        if allocation.memory == MemoryKind::Host {
+            return act(&mut self.host);
+        }
+        let Some(position) = self.resolved.get(allocation.device as usize) else { return };
+        if let Some(track) = self.devices.get_mut(*position as usize) {
+            act(track);
+            self.all.iter_mut().for_each(&mut act);
+            self.processes.get_mut(allocation.process as usize).into_iter().for_each(act);
+        }
+    }
+
+    fn marker(&mut self, model: &Model, moment: &Moment, number: u32) {
+        let Moment { order, time, process, .. } = *moment;
+        let (mut device, mut state) = (None, None);
+        let parts = self.all.iter_mut().chain(self.processes.get_mut(process));
+        match &model.markers[number as usize].kind {
+            MarkerKind::Step(step) => {
+                let number = model.steps.value(*step);
+                for device in &self.process_devices[process] {
+                    self.devices[*device as usize].step(order, time, process, number);
+                }
+                parts.for_each(|track| track.step(order, time, process, number));
+            }
+            MarkerKind::Phase(phase) => {
+                for device in &self.process_devices[process] {
+                    self.devices[*device as usize].phase(order, time, *phase);
+                }
+                parts.for_each(|track| track.phase(order, time, *phase));
+            }
+            MarkerKind::Failure(failure) => {
+                self.refusals.push(time);
+                device = self.resolved.get(failure.device as usize).copied();
+                state = device.map(|position| Box::new(self.devices[position as usize].state_at(order, time)));
+            }
+        }
+        self.markers.push(MarkerMoment { marker: number, order, time, device, state });
+    }
+}
+
+/// What each device turned out to be.
+fn resolved(model: &Model) -> Vec<u16> {
+    (0..model.devices.len() as u16).map(|position| model.resolve(position)).collect()
+}
+
+/// Positions of the devices that each process named, each once.
+fn process_devices(model: &Model) -> Vec<Vec<u16>> {
+    let resolved = |process: &crate::allocation::Process| {
+        let mut devices: Vec<u16> = process.devices.values().map(|position| model.resolve(*position)).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        devices
+    };
+    model.processes.iter().map(resolved).collect()
+}
+
+/// When processes ended well: all that ended, in a session that did.
+fn ending(model: &Model, exits: &[Option<Nanoseconds>]) -> BTreeSet<(Nanoseconds, usize)> {
+    let well = model.end.as_ref().is_some_and(|end| end.exit_status == Some(0));
+    let ended = exits.iter().enumerate().filter_map(|(process, exit)| Some(((*exit)?, process)));
+    ended.filter(|_| well).collect()
+}

@@ -4,6 +4,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use memscope_core::report::Style;
 
@@ -64,9 +65,31 @@ pub fn shell_word(path: &Path) -> String {
     if text.chars().all(plain) && !text.is_empty() { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Writes one line to stderr. A closed stderr is not an error.
+/// What memscope has to say while a dashboard has the terminal; `None` while nothing is kept back.
+static KEPT: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps back what memscope says from now on.
+pub fn keep_back() {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+}
+
+/// Writes what was kept back, and keeps nothing back any more.
+pub fn let_out() {
+    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let _ = std::io::stderr().write_all(kept.unwrap_or_default().as_bytes());
+}
+
+/// Writes text of memscope's own to stderr. A closed stderr is not an error.
+pub fn write_own(text: &str) {
+    match KEPT.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        Some(kept) => kept.push_str(text),
+        None => drop(std::io::stderr().write_all(text.as_bytes())),
+    }
+}
+
+/// Writes one line to stderr.
 pub fn say(message: &str) {
-    let _ = writeln!(std::io::stderr(), "memscope: {message}");
+    write_own(&format!("memscope: {message}\n"));
 }
 
 /// Writes an error to stderr.
@@ -76,7 +99,7 @@ pub fn complain(message: &str) {
 
 /// Writes an error of a part of memscope that runs as a program of its own.
 pub fn complain_as(part: &str, message: &str) {
-    let _ = writeln!(std::io::stderr(), "memscope {part}: error: {message}");
+    write_own(&format!("memscope {part}: error: {message}\n"));
 }
 
 /// Prints to stdout; a reader that went away (a closed pipe) ends the output quietly.

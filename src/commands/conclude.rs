@@ -4,7 +4,7 @@
 //! not be written.
 
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -16,7 +16,7 @@ use memscope_core::report::{self, Report};
 use memscope_core::session::{SessionFolder, State};
 
 use crate::arguments::RecordArguments;
-use crate::output::{Failure, say, shell_word, style};
+use crate::output::{Failure, say, shell_word, style, write_own};
 
 /// Where a run or a recovery writes. Symbolic links are followed, so that the file behind one is replaced and not the link.
 pub struct Outputs {
@@ -24,16 +24,26 @@ pub struct Outputs {
     pub profile: PathBuf,
     /// The report as JSON.
     pub json: Option<PathBuf>,
+    /// What the program wrote to the terminal that memscope gave it, if it does.
+    pub transcript: Option<PathBuf>,
 }
 
 impl Outputs {
     /// Refuses what cannot be written, before anything starts: existing files without `force`, whatever is no ordinary file,
     /// folders without write permission, the same file twice, and a session that is in the way.
-    pub fn check(profile: &Path, json: Option<&Path>, force: bool) -> Result<Outputs> {
-        let outputs =
-            Outputs { profile: resolve(profile, force)?, json: json.map(|path| resolve(path, force)).transpose()? };
+    pub fn check(profile: &Path, json: Option<&Path>, transcript: bool, force: bool) -> Result<Outputs> {
+        let json = json.map(|path| resolve(path, force)).transpose()?;
+        let profile = resolve(profile, force)?;
+        let transcript = transcript.then(|| resolve(&transcript_of(&profile), force)).transpose()?;
+        let outputs = Outputs { profile, json, transcript };
         if outputs.json.as_ref() == Some(&outputs.profile) {
-            return Err(Failure::usage(format!("{}: profile and JSON report need two files", profile.display())).into());
+            let profile = outputs.profile.display();
+            return Err(Failure::usage(format!("{profile}: profile and JSON report need two files")).into());
+        }
+        if outputs.json.is_some() && outputs.json == outputs.transcript {
+            let transcript = transcript_of(&outputs.profile);
+            let message = format!("{}: transcript and JSON report need two files", transcript.display());
+            return Err(Failure::usage(message).into());
         }
         let session = SessionFolder::path_for(&outputs.profile);
         match SessionFolder::open(&session).and_then(|folder| folder.state()) {
@@ -48,6 +58,13 @@ impl Outputs {
             Err(_) => Ok(outputs), // none, or none that memscope knows: creating the session will tell
         }
     }
+}
+
+/// Where the transcript of a profile lies.
+pub fn transcript_of(profile: &Path) -> PathBuf {
+    let mut path = profile.as_os_str().to_owned();
+    path.push(".transcript");
+    path.into()
 }
 
 /// The file that `path` stands for: its folder must be writable, and what is there must be an ordinary file and wanted gone.
@@ -114,12 +131,20 @@ pub fn conclude(folder: &SessionFolder, outputs: &Outputs, arguments: &RecordArg
     if let Some(path) = &outputs.json {
         write_json(&report, path)?;
     }
+    let transcript = outputs.transcript.as_ref().filter(|_| folder.transcript().exists());
+    if let Some(path) = transcript {
+        // Beside the session, so in the same file system. Whoever reads the file goes on reading it.
+        fs::rename(folder.transcript(), path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     if folder.state()? == State::Finished {
         folder.clone().remove()?;
     }
     if !arguments.quiet {
+        if let Some(path) = transcript {
+            say(&format!("the program's output: {}", path.display()));
+        }
         let style = style(std::io::stderr().is_terminal());
-        let _ = write!(std::io::stderr(), "\n{}\n", report::text(&report, style));
+        write_own(&format!("\n{}\n", report::text(&report, style)));
         say(&format!("profile: {}", outputs.profile.display()));
         if let Some(path) = &outputs.json {
             say(&format!("report:  {}", path.display()));

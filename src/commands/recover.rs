@@ -5,7 +5,7 @@ use memscope_core::recover;
 use memscope_core::session::SessionFolder;
 
 use crate::arguments::{RecordArguments, RecoverArguments};
-use crate::commands::conclude::{self, Outputs, resolve};
+use crate::commands::conclude::{self, Outputs, resolve, transcript_of};
 use crate::output::say;
 
 /// Completes the journal, then does what the end of `run` does.
@@ -14,6 +14,8 @@ pub fn recover(arguments: RecoverArguments) -> Result<i32> {
     let manifest = folder.manifest()?;
     let output = arguments.output.unwrap_or(manifest.output);
     let profile = resolve(&output, arguments.force)?;
+    let has_transcript = folder.transcript().exists();
+    let transcript = has_transcript.then(|| resolve(&transcript_of(&profile), arguments.force)).transpose()?;
     let recovery = match recover::recover(&folder) {
         Ok(recovery) => recovery,
         // Its own disk is full or cannot be written: the profile can still be made elsewhere, from what is there.
@@ -37,6 +39,6 @@ pub fn recover(arguments: RecoverArguments) -> Result<i32> {
         recovery.records_before, recovery.records_added
     ));
     let record = RecordArguments { force: arguments.force, ..RecordArguments::default() };
-    conclude::conclude(&folder, &Outputs { profile, json: None }, &record)?;
+    conclude::conclude(&folder, &Outputs { profile, json: None, transcript }, &record)?;
     Ok(0)
 }

@@ -22,6 +22,7 @@ use memscope_core::telemetry::{self, Poller};
 
 use crate::arguments::{RecordArguments, RunArguments};
 use crate::commands::conclude::{self, Outputs};
+use crate::commands::live;
 use crate::config::{self, Config};
 use crate::embedded::{self, Libraries};
 use crate::launch::inherited::Inherited;
@@ -46,16 +47,17 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     Config::load()?.complete(&mut arguments, interactive);
     let arguments = &arguments;
+    if arguments.tui {
+        return live::record(arguments, command, name);
+    }
 
     // Before the first thread: all threads inherit the mask, and the witness is a fork.
     let inherited = signals::block();
     let mut witness = Witness::start().context("cannot start the witness of signals")?;
 
     let output = arguments.output.clone().unwrap_or_else(|| default_output(name));
-    let outputs = Outputs::check(&output, arguments.json.as_deref(), arguments.force)?;
-    if let Some(outer) = std::env::var_os(memscope_wire::env::SESSION).filter(|_| !arguments.quiet) {
-        say(&format!("this run is inside the session {}, which records nothing of it", outer.display()));
-    }
+    let outputs = Outputs::check(&output, arguments.json.as_deref(), false, arguments.force)?;
+    announce_outer(arguments.quiet);
     let libraries = embedded::install()?;
     let session = describe(arguments, command);
     let folder = SessionFolder::create(&outputs.profile, &session)?;
@@ -68,27 +70,38 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     };
     drop(witness);
     signals::release(&inherited);
-    // The program has run: what goes wrong from here on is told and changes nothing.
-    if let Err(error) = conclude::conclude(&folder, &outputs, arguments) {
-        complain(&describe_error(&error));
-        if folder.manifest().is_ok() {
-            say(&format!("nothing is lost: `memscope recover {}` makes the profile", shell_word(folder.path())));
-        }
-    }
+    conclude_session(&folder, &outputs, arguments);
     if ended.signal() == Some(libc::SIGINT) {
         signals::die_of(libc::SIGINT);
     }
     Ok(launch::status(ended))
 }
 
+/// Makes the profile. The program has run: what goes wrong from here on is told and changes nothing.
+pub(super) fn conclude_session(folder: &SessionFolder, outputs: &Outputs, arguments: &RecordArguments) {
+    if let Err(error) = conclude::conclude(folder, outputs, arguments) {
+        complain(&describe_error(&error));
+        if folder.manifest().is_ok() {
+            say(&format!("nothing is lost: `memscope recover {}` makes the profile", shell_word(folder.path())));
+        }
+    }
+}
+
+/// Says that memscope itself runs under memscope, if it does.
+pub(super) fn announce_outer(quiet: bool) {
+    if let Some(outer) = std::env::var_os(memscope_wire::env::SESSION).filter(|_| !quiet) {
+        say(&format!("this run is inside the session {}, which records nothing of it", outer.display()));
+    }
+}
+
 /// Name of the profile in the current folder. A program's name may be as long as a file's name: it is cut.
-fn default_output(name: &str) -> PathBuf {
+pub(super) fn default_output(name: &str) -> PathBuf {
     let name: String = name.chars().take(LONGEST_NAME).collect();
     PathBuf::from(format!("memscope-{name}-{}.mscope", std::process::id()))
 }
 
 /// What the session says of itself.
-fn describe(arguments: &RecordArguments, command: &[OsString]) -> SessionInfo {
+pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> SessionInfo {
     let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     SessionInfo {
         simulated: environment::simulated(arguments),
@@ -113,7 +126,7 @@ fn start(
     }
     let variables = environment::variables(arguments, libraries, folder.path(), &folder.logs());
     environment::adopt_simulator(&variables);
-    let mut child = launch::start(command, &variables, inherited)?;
+    let mut child = launch::start(command, &variables, inherited, None)?;
 
     let (listener, live) = live_model(Line::new(arguments.quiet));
     let telemetry = Poller::start(telemetry::Options {
@@ -138,7 +151,7 @@ fn start(
 }
 
 /// What the user must know before the program speaks.
-fn announce(session: &SessionInfo) {
+pub(super) fn announce(session: &SessionInfo) {
     if let Some(devices) = &session.simulated {
         let compute = if session.compute { "" } else { ", without computing" };
         say(&format!("simulated device {devices}{compute}: what the program computes and saves is not to be trusted"));
@@ -148,7 +161,7 @@ fn announce(session: &SessionInfo) {
     }
 }
 
-fn report_notices(summary: &recorder::Summary, outlived: &[u32], quiet: bool) {
+pub(super) fn report_notices(summary: &recorder::Summary, outlived: &[u32], quiet: bool) {
     if summary.progress.dropped > 0 {
         say(&format!("{} events could not be recorded: the figures are too low", summary.progress.dropped));
     }
@@ -166,7 +179,7 @@ fn report_notices(summary: &recorder::Summary, outlived: &[u32], quiet: bool) {
 }
 
 /// Processes of this session that still run: those that carry its variable in their environment.
-fn outlived(session: &Path) -> Vec<u32> {
+pub(super) fn outlived(session: &Path) -> Vec<u32> {
     let wanted = [memscope_wire::env::SESSION.as_bytes(), b"=", session.as_os_str().as_bytes()].concat();
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,13 +1,15 @@
 //! Starts the program, passes signals on, waits for it.
 //!
 //! Owns: everything between memscope and the program's process: the check before the start ([`preflight`]), the environment
-//! ([`environment`]), what is put back for the program ([`inherited`]), the signals ([`signals`]), the wait. Refuses: to touch the program's terminal and descriptors, which it
-//! inherits as they are.
+//! ([`environment`]), what is put back for the program ([`inherited`]), the signals ([`signals`]), the wait; and, under `--tui`,
+//! the program's terminal ([`terminal`]). Refuses: to touch the program's terminal and descriptors otherwise: it inherits them as
+//! they are.
 
 pub mod environment;
 pub mod inherited;
 pub mod preflight;
 pub mod signals;
+pub mod terminal;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -17,12 +19,18 @@ use std::process::{Child, Command, ExitStatus};
 use crate::output::{CANNOT_START, Failure, NOT_FOUND};
 use environment::Variable;
 use inherited::Inherited;
+use terminal::Wiring;
 
 /// Starts `command` with `variables` added to the environment.
 ///
 /// The program gets the signal mask, dispositions and closed descriptors that memscope was started with, not those that
-/// memscope works with.
-pub fn start(command: &[OsString], variables: &[Variable], inherited: &Inherited) -> Result<Child, Failure> {
+/// memscope works with. With `wiring` it gets a terminal of its own.
+pub fn start(
+    command: &[OsString],
+    variables: &[Variable],
+    inherited: &Inherited,
+    wiring: Option<Wiring>,
+) -> Result<Child, Failure> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| Failure::usage("no program given: put it after `--`"))?;
     let mut child = Command::new(program);
@@ -32,7 +40,12 @@ pub fn start(command: &[OsString], variables: &[Variable], inherited: &Inherited
     }
     let inherited = *inherited;
     // SAFETY: the closure runs between fork and exec and calls only async-signal-safe functions.
-    unsafe { child.pre_exec(move || inherited.restore()) };
+    unsafe {
+        child.pre_exec(move || {
+            wiring.map_or(Ok(()), |wiring| wiring.take())?;
+            inherited.restore()
+        })
+    };
     child.spawn().map_err(|error| {
         let shown = program.to_string_lossy();
         match error.kind() {

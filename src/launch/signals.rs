@@ -211,6 +211,37 @@ pub fn wait(pid: u32, witness: &mut Witness) -> io::Result<ExitStatus> {
     }
 }
 
+/// The next signal for [`super::terminal`], which has the program in a session of its own; `None` after `patience`. SIGWINCH is
+/// not among them: it is about memscope's own terminal.
+pub fn next_apart(patience: Option<Duration>) -> Option<c_int> {
+    let passed_on = PASSED_ON.iter().filter(|signal| **signal != libc::SIGWINCH);
+    let set = set_of(passed_on.chain(&[libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU]));
+    let patience = patience.map(|time| libc::timespec {
+        tv_sec: time.as_secs() as libc::time_t,
+        tv_nsec: time.subsec_nanos() as libc::c_long,
+    });
+    let patience = patience.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the set is initialised, and nothing is asked about the sender.
+    let signal = unsafe { libc::sigtimedwait(&set, ptr::null_mut(), patience) };
+    (signal > 0).then_some(signal)
+}
+
+/// True for signals that the program gets when memscope does.
+pub fn is_passed_on(signal: c_int) -> bool {
+    PASSED_ON.contains(&signal)
+}
+
+/// Lets SIGWINCH in, in this thread alone, while `work` runs: a view learns that its terminal has another size.
+pub fn with_resizes<T>(work: impl FnOnce() -> T) -> T {
+    let set = set_of(&[libc::SIGWINCH]);
+    // SAFETY: an initialised set.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, ptr::null_mut()) };
+    let result = work();
+    // SAFETY: an initialised set.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut()) };
+    result
+}
+
 enum State {
     Running,
     Stopped(c_int),

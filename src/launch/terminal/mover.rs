@@ -1,0 +1,280 @@
+//! The thread that moves bytes between the program's terminal, the transcript, the emulated screen and, once the dashboard was
+//! left, the real terminal.
+//!
+//! Everything goes to the transcript first. Nothing is dropped: while a byte has not reached all of them, no more is read, and
+//! the program waits for its terminal as it would for any other.
+//!
+//! Owns: the order, the queue of what is typed, and when all that the program wrote has been moved. Refuses: to decide when
+//! the program has ended (`custody.rs`).
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use memscope_tui::output::Output;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+
+use super::{Pair, Size};
+
+/// Bytes that are moved at once. A read of a pseudo-terminal gives 4 KiB at most.
+const BATCH: usize = 64 << 10;
+/// Typed bytes that wait for a program that does not read. What is typed beyond that is lost, as in a terminal whose buffer
+/// is full.
+const MOST_TYPED: usize = 1 << 20;
+/// After the program's end: silence after which nothing of it can be on its way any more. The kernel moves what is written by
+/// a work queue, which takes microseconds.
+const SILENCE: Duration = Duration::from_millis(100);
+/// After the program's end: bytes after which what comes is from processes that outlive it. The kernel's buffers hold less.
+const MOST_LEFT: usize = 1 << 20;
+
+/// The thread and what it shares.
+pub struct Mover {
+    shared: Arc<Shared>,
+}
+
+/// What became of the transcript.
+#[derive(Clone, Default)]
+pub struct Moved {
+    /// Why it is not complete, if it is not.
+    pub trouble: Option<String>,
+}
+
+struct Shared {
+    pair: Arc<Pair>,
+    output: Output,
+    /// Wakes the thread: there is something typed, or the program has ended.
+    wake: OwnedFd,
+    typed: Mutex<VecDeque<u8>>,
+    /// The real terminal, while the program is shown in it. Held while bytes go to screen and terminal, so that a change of
+    /// it falls between two pieces.
+    real: Mutex<Option<File>>,
+    ended: AtomicBool,
+    moved: Mutex<Option<Moved>>,
+    is_moved: Condvar,
+}
+
+impl Mover {
+    /// Starts the thread. Errors: the transcript cannot be created; no descriptor or thread is left.
+    pub fn start(pair: Arc<Pair>, output: Output, transcript: &Path) -> io::Result<Mover> {
+        let file = File::options().create(true).write(true).truncate(true).open(transcript)?;
+        let shared = Arc::new(Shared {
+            pair,
+            output,
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            typed: Mutex::default(),
+            real: Mutex::default(),
+            ended: AtomicBool::new(false),
+            moved: Mutex::default(),
+            is_moved: Condvar::new(),
+        });
+        let of_thread = Arc::clone(&shared);
+        let transcript = Transcript { file: Some(file), path: transcript.to_owned(), moved: Moved::default() };
+        std::thread::Builder::new().name("terminal".into()).spawn(move || Thread::new(of_thread, transcript).run())?;
+        Ok(Mover { shared })
+    }
+
+    /// Gives the program typed bytes. Never waits.
+    pub fn type_in(&self, bytes: &[u8]) {
+        self.shared.push_typed(bytes);
+        self.shared.wake();
+    }
+
+    /// How many typed bytes the program has not taken yet.
+    pub fn waiting(&self) -> usize {
+        lock(&self.shared.typed).len()
+    }
+
+    /// Gives the program's terminal and its screen another size.
+    pub fn resize(&self, size: Size) {
+        // First the screen: what the program writes for the new size must find it.
+        self.shared.output.resize(size.0, size.1);
+        self.shared.pair.resize(size);
+    }
+
+    /// From now on what the program writes goes to the real terminal too. `begin` is written first, of the screen as it is
+    /// then.
+    pub fn show_in(&self, mut terminal: File, begin: impl FnOnce(&Output) -> Vec<u8>) -> io::Result<()> {
+        let mut real = lock(&self.shared.real);
+        terminal.write_all(&begin(&self.shared.output))?;
+        *real = Some(terminal);
+        Ok(())
+    }
+
+    /// Ends [`Mover::show_in`]; `end` is written last.
+    pub fn show_no_more(&self, end: impl FnOnce(&Output) -> Vec<u8>) {
+        let mut real = lock(&self.shared.real);
+        if let Some(mut terminal) = real.take() {
+            // The terminal may be gone: then nobody sees that it was not tidied.
+            let _ = terminal.write_all(&end(&self.shared.output));
+        }
+    }
+
+    /// The program has ended: waits until everything that it wrote has been moved.
+    pub fn finish(&self) -> Moved {
+        self.shared.pair.let_go();
+        self.shared.ended.store(true, Ordering::Release);
+        self.shared.wake();
+        let mut moved = lock(&self.shared.moved);
+        loop {
+            if let Some(moved) = moved.as_ref() {
+                return moved.clone();
+            }
+            moved = self.shared.is_moved.wait(moved).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Shared {
+    fn push_typed(&self, bytes: &[u8]) {
+        let mut typed = lock(&self.typed);
+        let room = MOST_TYPED.saturating_sub(typed.len());
+        typed.extend(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn wake(&self) {
+        // Full only when it has not been read for 2^64 wakes.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The transcript's file.
+struct Transcript {
+    file: Option<File>,
+    path: PathBuf,
+    moved: Moved,
+}
+
+impl Transcript {
+    /// A full disk ends the transcript and not the program.
+    fn write(&mut self, bytes: &[u8]) {
+        let Some(file) = &mut self.file else { return };
+        if let Err(error) = file.write_all(bytes) {
+            self.moved.trouble = Some(format!("{}: cannot be written any more: {error}", self.path.display()));
+            self.file = None;
+        }
+    }
+}
+
+/// The state of the thread.
+struct Thread {
+    shared: Arc<Shared>,
+    transcript: Transcript,
+    buffer: Vec<u8>,
+    /// Bytes that were moved since the program's end.
+    left: usize,
+}
+
+/// What a look at the program's terminal gave.
+enum Read {
+    Bytes(usize),
+    Nothing,
+    /// Nobody has the program's end open any more.
+    Closed,
+}
+
+impl Thread {
+    fn new(shared: Arc<Shared>, transcript: Transcript) -> Thread {
+        Thread { shared, transcript, buffer: vec![0; BATCH], left: 0 }
+    }
+
+    fn run(mut self) {
+        let mut told = false;
+        loop {
+            let ended = self.shared.ended.load(Ordering::Acquire);
+            let quiet = self.wait(ended && !told);
+            let read = self.move_output();
+            self.move_typed();
+            let done = matches!(read, Read::Closed) || quiet || self.left >= MOST_LEFT;
+            if ended && done && !told {
+                told = true;
+                *lock(&self.shared.moved) = Some(self.transcript.moved.clone());
+                self.shared.is_moved.notify_all();
+            }
+            match read {
+                Read::Bytes(count) if ended => self.left += count,
+                Read::Closed if ended => return,
+                // Everybody has closed it for now; memscope's own copy keeps it from hanging up, so this is a moment only.
+                Read::Closed => std::thread::sleep(Duration::from_millis(10)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits until there is something to do; true when nothing came within [`SILENCE`], if `briefly`.
+    fn wait(&self, briefly: bool) -> bool {
+        let mut wanted = PollFlags::IN;
+        if !lock(&self.shared.typed).is_empty() {
+            wanted |= PollFlags::OUT;
+        }
+        let master = self.shared.pair.master();
+        let mut polled = [PollFd::from_borrowed_fd(master, wanted), PollFd::new(&self.shared.wake, PollFlags::IN)];
+        let patience = Timespec { tv_sec: 0, tv_nsec: SILENCE.as_nanos() as i64 };
+        let count = poll(&mut polled, briefly.then_some(&patience));
+        let woken = !polled[1].revents().is_empty();
+        if woken {
+            let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
+        }
+        count == Ok(0)
+    }
+
+    /// Moves what there is to read, a batch at most.
+    fn move_output(&mut self) -> Read {
+        let mut count = 0;
+        let mut closed = false;
+        while count < BATCH {
+            match rustix::io::read(self.shared.pair.master(), &mut self.buffer[count..]) {
+                Ok(0) => closed = true,
+                Ok(more) => {
+                    count += more;
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {}
+                // EIO is how Linux says that the other end is closed; of any other error nothing better can be made.
+                Err(_) => closed = true,
+            }
+            break;
+        }
+        if count == 0 {
+            return if closed { Read::Closed } else { Read::Nothing };
+        }
+        let bytes = &self.buffer[..count];
+        self.transcript.write(bytes);
+        let mut real = lock(&self.shared.real);
+        let replies = self.shared.output.feed(bytes);
+        match real.as_mut() {
+            // The real terminal answers by itself. When it is gone, the program goes on all the same.
+            Some(terminal) => {
+                if terminal.write_all(bytes).is_err() {
+                    *real = None;
+                }
+            }
+            None => self.shared.push_typed(&replies),
+        }
+        Read::Bytes(count)
+    }
+
+    /// Moves what was typed, as far as the program's terminal takes it.
+    fn move_typed(&self) {
+        let mut typed = lock(&self.shared.typed);
+        while !typed.is_empty() {
+            let (bytes, _) = typed.as_slices();
+            match rustix::io::write(self.shared.pair.master(), bytes) {
+                Ok(count) => drop(typed.drain(..count)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => typed.clear(),
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Cells with the characters and colours of this terminal: what all screens are drawn on.
+//!
+//! Owns: clipping, alignment, and that nothing of a program's names reaches the terminal but what it can show: control
+//! characters never do, and in ASCII mode nothing beyond ASCII. Refuses: layout.
+
+use memscope_core::Category;
+use memscope_core::ledger::CATEGORIES;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::glyphs::Glyphs;
+use crate::palette::Palette;
+
+/// Order in which categories are stacked and listed: what stays longest at the bottom, what is not known last.
+pub const STACKED: [Category; CATEGORIES] = [
+    Category::Weights,
+    Category::Optimizer,
+    Category::Gradients,
+    Category::Activations,
+    Category::Inputs,
+    Category::Workspace,
+    Category::Unknown,
+];
+
+/// What is drawn on.
+pub struct Canvas<'a> {
+    /// The cells.
+    pub buffer: &'a mut Buffer,
+    /// The characters.
+    pub glyphs: &'static Glyphs,
+    /// The colours.
+    pub palette: Palette,
+}
+
+impl Canvas<'_> {
+    /// Writes from `x` on, at most `width` columns; what is too long is cut at its end. Returns the column behind it.
+    pub fn text(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
+        let area = self.buffer.area;
+        if y < area.top() || y >= area.bottom() || x < area.left() || x >= area.right() {
+            return x;
+        }
+        let width = width.min(area.right() - x) as usize;
+        if self.glyphs.ascii && !text.is_ascii() {
+            let plain: String = text.chars().map(|char| if char.is_ascii() { char } else { '?' }).collect();
+            self.buffer.set_stringn(x, y, plain, width, style).0
+        } else {
+            self.buffer.set_stringn(x, y, text, width, style).0
+        }
+    }
+
+    /// Writes so that the text ends before column `x + width`; what is too long loses its beginning no more than its end: it
+    /// is cut at its end.
+    pub fn right(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) {
+        let taken = (columns(text) as u16).min(width);
+        self.text(x + width - taken, y, taken, text, style);
+    }
+
+    /// Writes what fits; the middle of a longer text is left out, since both ends of a path tell most.
+    pub fn fitted(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
+        if columns(text) <= width as usize {
+            return self.text(x, y, width, text, style);
+        }
+        let fitted = fit(text, width as usize, self.glyphs);
+        self.text(x, y, width, &fitted, style)
+    }
+
+    /// Puts one of this terminal's characters into a cell.
+    pub fn glyph(&mut self, x: u16, y: u16, glyph: &str, style: Style) {
+        if let Some(cell) = self.buffer.cell_mut((x, y)) {
+            cell.set_symbol(glyph).set_style(style);
+        }
+    }
+
+    /// Dresses what is there.
+    pub fn dress(&mut self, area: Rect, style: Style) {
+        let area = area.intersection(self.buffer.area);
+        self.buffer.set_style(area, style);
+    }
+
+    /// Empties an area.
+    pub fn clear(&mut self, area: Rect) {
+        let area = area.intersection(self.buffer.area);
+        for y in area.top()..area.bottom() {
+            for x in area.left()..area.right() {
+                self.buffer[(x, y)].reset();
+            }
+        }
+    }
+
+    /// A titled rule over a section, with what its whole amounts to at the right.
+    pub fn heading(&mut self, area: Rect, title: &str, whole: &str) {
+        let faint = self.palette.faint();
+        for x in area.left()..area.right() {
+            self.glyph(x, area.y, self.glyphs.rule, faint);
+        }
+        if area.width < 6 {
+            return;
+        }
+        let style = self.palette.accent();
+        let room = area.width - 4;
+        let end = self.text(area.x + 1, area.y, 1, " ", style);
+        let end = self.fitted(end, area.y, room, title, style);
+        self.text(end, area.y, 1, " ", style);
+        let taken = columns(whole) as u16;
+        if taken > 0 && end + taken + 4 <= area.right() {
+            self.text(area.right() - taken - 3, area.y, taken + 2, &format!(" {whole} "), faint);
+        }
+    }
+
+    /// What a cell full of a category looks like: character and style.
+    pub fn ink(&self, category: Category) -> (&'static str, Style) {
+        let style = self.palette.category_text(category);
+        if self.glyphs.ascii || self.palette.mono() {
+            (self.glyphs.patterns[category as usize], style)
+        } else {
+            ("█", style)
+        }
+    }
+
+    /// Dresses one cell with a category as its background.
+    pub fn ground(&mut self, x: u16, y: u16, colour: Color) {
+        if let Some(cell) = self.buffer.cell_mut((x, y)) {
+            cell.set_bg(colour);
+        }
+    }
+}
+
+/// Columns that a text takes, control characters not counted.
+pub fn columns(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.bytes().filter(|byte| !byte.is_ascii_control()).count();
+    }
+    text.width()
+}
+
+/// At most `width` columns of a text, its middle left out when it is longer.
+pub fn fit(text: &str, width: usize, glyphs: &Glyphs) -> String {
+    let clean = text.chars().filter(|char| !char.is_control());
+    let chars: Vec<(char, usize)> = clean.map(|char| (char, char.width().unwrap_or(0))).collect();
+    let total: usize = chars.iter().map(|(_, columns)| columns).sum();
+    if total <= width {
+        return chars.iter().map(|(char, _)| char).collect();
+    }
+    if width == 0 {
+        return String::new();
+    }
+    let room = width - 1;
+    let tail_room = room - room / 2;
+    let take = |mut room: usize, chars: &mut dyn Iterator<Item = &(char, usize)>| -> Vec<char> {
+        let mut taken = Vec::new();
+        for (char, columns) in chars {
+            if *columns > room {
+                break;
+            }
+            room -= columns;
+            taken.push(*char);
+        }
+        taken
+    };
+    let head = take(room / 2, &mut chars.iter());
+    let tail = take(tail_room, &mut chars.iter().rev());
+    head.into_iter().chain(glyphs.gap.chars()).chain(tail.into_iter().rev()).collect()
+}
+
+/// A paragraph as lines of at most `width` columns, broken between words where it can be.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    let mut taken = 0;
+    for word in text.split_whitespace() {
+        let mut word: String = word.chars().filter(|char| !char.is_control()).collect();
+        loop {
+            let gap = usize::from(taken > 0);
+            let long = columns(&word);
+            let line = lines.last_mut().expect("there is always a line");
+            if taken + gap + long <= width {
+                if gap > 0 {
+                    line.push(' ');
+                }
+                line.push_str(&word);
+                taken += gap + long;
+                break;
+            }
+            if taken > 0 {
+                lines.push(String::new());
+                taken = 0;
+                continue;
+            }
+            // A word longer than a line is broken where the line ends.
+            let mut room = width;
+            let cut = word.char_indices().find_map(|(at, char)| {
+                let columns = char.width().unwrap_or(0);
+                if columns > room && at > 0 {
+                    return Some(at);
+                }
+                room = room.saturating_sub(columns);
+                None
+            });
+            let rest = word.split_off(cut.unwrap_or(word.len()));
+            line.push_str(&word);
+            if rest.is_empty() {
+                taken = width;
+                break;
+            }
+            lines.push(String::new());
+            word = rest;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::glyphs::{ASCII, UNICODE};
+    use crate::palette::{Depth, Scheme};
+
+    fn drawn(glyphs: &'static Glyphs, draw: impl Fn(&mut Canvas)) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
+        draw(&mut Canvas { buffer: &mut buffer, glyphs, palette: Palette::new(Scheme::Default, Depth::True) });
+        buffer.content.iter().map(|cell| cell.symbol()).collect()
+    }
+
+    #[test]
+    fn long_texts_keep_both_ends() {
+        assert_eq!(fit("abcdefghij", 10, &UNICODE), "abcdefghij");
+        assert_eq!(fit("abcdefghijk", 10, &UNICODE), "abcd…ghijk");
+        assert_eq!(fit("abcdefghijk", 4, &ASCII), "a~jk");
+        assert_eq!(fit("日本語日本語", 5, &UNICODE), "日…語", "a wide character takes two columns");
+        assert_eq!(fit("abc", 0, &UNICODE), "");
+        assert_eq!(fit("abc", 1, &UNICODE), "…");
+    }
+
+    #[test]
+    fn nothing_beyond_what_the_terminal_shows_gets_through() {
+        assert_eq!(
+            drawn(&UNICODE, |canvas| {
+                canvas.text(0, 0, 12, "a\x1b[2Jb", Style::new());
+            }),
+            "a[2Jb       "
+        );
+        assert_eq!(
+            drawn(&ASCII, |canvas| {
+                canvas.text(0, 0, 12, "größe", Style::new());
+            }),
+            "gr??e       "
+        );
+        assert_eq!(drawn(&ASCII, |canvas| canvas.right(2, 0, 10, "7 µs", Style::new())), "        7 ?s");
+        assert_eq!(
+            drawn(&UNICODE, |canvas| {
+                canvas.text(10, 0, 90, "abc", Style::new());
+            }),
+            "          ab"
+        );
+    }
+
+    #[test]
+    fn paragraphs_break_between_words() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrap("", 3), [""]);
+    }
+}

@@ -1,0 +1,41 @@
+//! The line at the bottom: keys that help here, or the filter or search that is being typed.
+//!
+//! Owns: which hints fit. Refuses: keys of its own; they come from the table.
+
+use ratatui::layout::Rect;
+
+use crate::app::App;
+use crate::canvas::{Canvas, columns};
+use crate::keys::BINDINGS;
+
+/// Draws the line.
+pub(super) fn draw(app: &App, canvas: &mut Canvas, line: Rect) {
+    let palette = canvas.palette;
+    if app.entry {
+        let end = canvas.text(line.x, line.y, line.width, " /", palette.accent());
+        let room = line.right().saturating_sub(end + 1);
+        // The end of a long text is where one types.
+        let text = app.entry_text();
+        let skipped = columns(text).saturating_sub(usize::from(room));
+        let shown: String = text.chars().skip(skipped).collect();
+        let end = canvas.text(end, line.y, room, &shown, palette.strong());
+        canvas.text(end, line.y, 1, " ", palette.selected());
+        if let Some(error) = app.answer.rows.as_ref().and_then(|rows| rows.filter_error.as_ref()) {
+            canvas.text(end + 2, line.y, line.right().saturating_sub(end + 2), error, palette.error());
+        }
+        return;
+    }
+    let mut x = line.x + 1;
+    for place in app.places() {
+        for binding in BINDINGS.iter().filter(|row| row.place == *place && !row.hint.is_empty()) {
+            let key = binding.keys[0].name(app.glyphs.ascii);
+            let long = (columns(&key) + 1 + binding.hint.len()) as u16;
+            if x + long > line.right() {
+                return;
+            }
+            let end = canvas.text(x, line.y, long, &key, palette.accent());
+            canvas.text(end + 1, line.y, long, binding.hint, palette.faint());
+            x += long + 2;
+        }
+    }
+}

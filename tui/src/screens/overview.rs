@@ -1,0 +1,305 @@
+//! The first screen: devices, ledger, chart, categories, scopes, findings. It answers "why out of memory" in a minute.
+//!
+//! Owns: how much room each part gets; what failed stands on top. Refuses: figures.
+
+use memscope_core::findings::{Finding, Severity};
+use memscope_core::ledger::CATEGORIES;
+use memscope_core::report::units;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::{gpus, ledger};
+use crate::app::App;
+use crate::canvas::{Canvas, STACKED, columns, wrap};
+use crate::chart;
+use crate::dialog::severity;
+use crate::table::{self, Column};
+
+/// Where its parts are; an empty one is not drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Layout {
+    /// What failed, in full.
+    pub failures: Rect,
+    /// A line a GPU.
+    pub gpus: Rect,
+    /// Bar and figures.
+    pub ledger: Rect,
+    /// Heading over the chart.
+    pub title: Rect,
+    /// The chart.
+    pub chart: Rect,
+    /// Table of categories.
+    pub categories: Rect,
+    /// Scopes that hold most.
+    pub scopes: Rect,
+    /// All findings but those on top.
+    pub findings: Rect,
+}
+
+/// Divides the screen.
+pub(crate) fn layout(app: &App, body: Rect) -> Layout {
+    let mut left = body.height;
+    let take = |left: &mut u16, wanted: u16| {
+        let taken = wanted.min(*left);
+        *left -= taken;
+        taken
+    };
+    let width = usize::from(body.width.saturating_sub(2));
+    let failures = app.answer.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let failures: usize = failures.map(|finding| failure_lines(finding, width).len()).sum();
+    let failures = take(&mut left, (failures as u16).min((body.height / 4).max(2)));
+    let gpus = take(&mut left, gpus::height(app, (body.height / 3).max(2)));
+    let ledger = take(
+        &mut left,
+        match (body.height, body.width) {
+            (0..16, _) => 2,
+            (_, 150..) => 3,
+            (_, _) => 4,
+        },
+    );
+    let others = app.answer.findings.iter().filter(|finding| finding.severity != Severity::Error).count();
+    // On a narrow terminal the other findings have a line of their own, elsewhere a part of the bottom.
+    let narrow = body.width < 110;
+    let line = take(&mut left, u16::from(narrow && others > 0));
+    let tables = CATEGORIES as u16 + 2;
+    let wanted = match left {
+        0..=8 => 0,
+        9..=17 => (left - 6).min(tables),
+        left => tables.max(left / 3),
+    };
+    let bottom = take(&mut left, wanted);
+    let title = u16::from(left > 3);
+    let chart = left - title;
+    let row = |offset: u16, height: u16| Rect { y: body.y + offset, height, ..body };
+    let mut at = 0;
+    let mut next = |height: u16| {
+        at += height;
+        row(at - height, height)
+    };
+    let (failures, gpus, ledger) = (next(failures), next(gpus), next(ledger));
+    let (title, chart, bottom, line) = (next(title), next(chart), next(bottom), next(line));
+    let part = |from: u16, to: u16| Rect { x: bottom.x + from, width: to.saturating_sub(from), ..bottom };
+    let (first, second) = match body.width {
+        0..110 => (50.min(body.width), body.width),
+        110..160 => (52, 52 + (body.width - 52) * 2 / 5),
+        _ => (64, 64 + (body.width - 64) * 2 / 5),
+    };
+    Layout {
+        failures,
+        gpus,
+        ledger,
+        title,
+        chart,
+        categories: part(0, first),
+        scopes: part(first + 1, second),
+        findings: if narrow { line } else { part(second + 1, body.width) },
+    }
+}
+
+/// Draws the screen.
+pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
+    let parts = layout(app, body);
+    failures(app, canvas, parts.failures);
+    gpus::draw(app, canvas, parts.gpus);
+    ledger::draw(app, canvas, parts.ledger);
+    if parts.title.height > 0 {
+        chart_title(app, canvas, parts.title);
+    }
+    chart::draw(app, canvas, parts.chart);
+    if parts.categories.height > 1 {
+        categories(app, canvas, parts.categories);
+        scopes(app, canvas, parts.scopes);
+    }
+    match parts.findings.height {
+        0 => {}
+        1 => finding_line(app, canvas, parts.findings),
+        _ => findings(app, canvas, parts.findings),
+    }
+}
+
+fn chart_title(app: &App, canvas: &mut Canvas, line: Rect) {
+    let peak = app.answer.peak.as_ref().map_or(String::new(), |peak| {
+        let step = peak.state.step.map_or(String::new(), |step| format!(", step {step}"));
+        let live = units::bytes(peak.state.rows.live_bytes());
+        format!("peak of live {live} at {}{step}", units::time(peak.state.time.0 as f64 / 1e9))
+    });
+    canvas.heading(line, "Live bytes by category, and reserved", &peak);
+}
+
+/// A failure in full: its sentence, then what to do.
+fn failure_lines(finding: &Finding, width: usize) -> Vec<(String, bool)> {
+    let message = wrap(&format!("ERROR {}.", finding.message), width);
+    let advice = wrap(&format!("To do: {}.", finding.advice), width);
+    message.into_iter().map(|line| (line, true)).chain(advice.into_iter().map(|line| (line, false))).collect()
+}
+
+fn failures(app: &App, canvas: &mut Canvas, area: Rect) {
+    let errors = app.answer.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let lines: Vec<(String, bool)> =
+        errors.flat_map(|finding| failure_lines(finding, usize::from(area.width.saturating_sub(2)))).collect();
+    let height = usize::from(area.height);
+    let cut = lines.len() > height;
+    for (row, (line, fact)) in lines.iter().take(height).enumerate() {
+        let style = if *fact { app.palette.error() } else { Style::new() };
+        canvas.text(area.x + 1, area.y + row as u16, area.width - 1, line, style);
+    }
+    if cut && height > 0 {
+        let text = " more: f ";
+        canvas.right(area.x, area.bottom() - 1, area.width - 1, text, app.palette.selected());
+    }
+}
+
+/// One line for all other findings: the gravest, and how many there are.
+fn finding_line(app: &App, canvas: &mut Canvas, line: Rect) {
+    let mut others = app.answer.findings.iter().filter(|finding| finding.severity != Severity::Error);
+    let Some(first) = others.next() else { return };
+    let more = others.count();
+    let (name, style) = severity(&app.palette, first.severity);
+    let end = canvas.text(line.x + 1, line.y, line.width, name, style);
+    let tail = if more > 0 { format!("  f: {more} more") } else { "  f: what to do".to_owned() };
+    let room = line.right().saturating_sub(end + 2 + columns(&tail) as u16);
+    let end = canvas.fitted(end + 1, line.y, room, &first.message, Style::new());
+    canvas.text(end, line.y, line.right().saturating_sub(end), &tail, app.palette.faint());
+}
+
+/// The findings that are not on top, with what to do, as far as there is room.
+fn findings(app: &App, canvas: &mut Canvas, area: Rect) {
+    let others: Vec<&Finding> =
+        app.answer.findings.iter().filter(|finding| finding.severity != Severity::Error).collect();
+    canvas.heading(area, "Findings", &if others.is_empty() { String::new() } else { "f: all".to_owned() });
+    let mut y = area.y + 1;
+    if others.is_empty() {
+        let text = if app.answer.findings.is_empty() { "none so far" } else { "none but those on top" };
+        canvas.text(area.x + 1, y, area.width.saturating_sub(1), text, app.palette.faint());
+    }
+    for finding in others {
+        let (name, style) = severity(&app.palette, finding.severity);
+        let width = usize::from(area.width.saturating_sub(2));
+        let message = wrap(&format!("{name} {}.", finding.message), width);
+        let advice = wrap(&format!("{}.", finding.advice), width.saturating_sub(2));
+        for (row, line) in message.iter().enumerate() {
+            if y < area.bottom() {
+                canvas.text(area.x + 1, y, area.width - 1, line, Style::new());
+                if row == 0 {
+                    canvas.text(area.x + 1, y, area.width - 1, name, style);
+                }
+            }
+            y += 1;
+        }
+        for line in advice {
+            if y < area.bottom() {
+                canvas.text(area.x + 3, y, area.width.saturating_sub(3), &line, app.palette.faint());
+            }
+            y += 1;
+        }
+    }
+}
+
+const CATEGORY_COLUMNS: [Column; 5] = [
+    Column::words("category", 13, 1, 0),
+    Column::figures("now", 10, 0),
+    Column::figures("at peak", 10, 1),
+    Column::figures("share", 6, 3),
+    Column::figures("step", 10, 2),
+];
+
+/// Now, at the peak of live bytes, share, and what has changed since the step before.
+fn categories(app: &App, canvas: &mut Canvas, area: Rect) {
+    let answer = &app.answer;
+    let now = &answer.now.state.rows.live;
+    let live = answer.now.state.rows.live_bytes();
+    canvas.heading(area, "Categories", &format!("{} live", units::bytes(live)));
+    let columns = {
+        let mut columns = CATEGORY_COLUMNS;
+        if area.width >= 60 {
+            columns[4] = Column::figures("since last step", 15, 2);
+            columns[2] = Column::figures("at live peak", 12, 1);
+        } else {
+            columns[4].title = "in step";
+        }
+        columns
+    };
+    let placed = table::place(&columns, area.x + 1, area.width.saturating_sub(2));
+    table::titles(canvas, &columns, &placed, area.y + 1, None);
+    let room = usize::from(area.height - 2);
+    let mut shown: Vec<_> = STACKED.to_vec();
+    if room < CATEGORIES {
+        let peak = answer.peak.as_ref().map(|peak| &peak.state.rows.live);
+        let held = |category: &memscope_core::Category| {
+            let index = *category as usize;
+            now[index].max(peak.map_or(0, |live| live[index]))
+        };
+        shown.sort_by_key(|category| std::cmp::Reverse(held(category)));
+        shown.truncate(room);
+    }
+    for (row, category) in shown.into_iter().enumerate() {
+        let (y, index) = (area.y + 2 + row as u16, category as usize);
+        let (glyph, ink) = canvas.ink(category);
+        for column in &placed {
+            let (text, style) = match column.index {
+                0 => {
+                    canvas.text(column.x, y, 1, glyph, ink);
+                    canvas.text(column.x + 2, y, column.width - 2, category.name(), ink);
+                    continue;
+                }
+                1 => (units::bytes(now[index]), figure_style(app, now[index])),
+                2 => match &answer.peak {
+                    Some(peak) => {
+                        let bytes = peak.state.rows.live[index];
+                        (units::bytes(bytes), figure_style(app, bytes))
+                    }
+                    None => (String::new(), Style::new()),
+                },
+                3 => (format!("{:.1} %", units::share(now[index], live)), figure_style(app, now[index])),
+                _ => match &answer.step_before {
+                    Some(before) => change(app, now[index], before[index]),
+                    None => (String::new(), Style::new()),
+                },
+            };
+            table::cell(canvas, &columns, column, y, &text, style);
+        }
+    }
+}
+
+/// Nothing is said quietly.
+fn figure_style(app: &App, bytes: u64) -> Style {
+    if bytes == 0 { app.palette.faint() } else { Style::new() }
+}
+
+fn change(app: &App, now: u64, before: u64) -> (String, Style) {
+    let difference = i128::from(now) - i128::from(before);
+    let text = units::signed_bytes(difference.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64);
+    match difference {
+        0 => (text, app.palette.faint()),
+        1.. => (format!("+{text}"), app.palette.warning()),
+        _ => (text, app.palette.good()),
+    }
+}
+
+/// The scopes that hold most themselves.
+fn scopes(app: &App, canvas: &mut Canvas, area: Rect) {
+    if area.width < 20 {
+        return;
+    }
+    canvas.heading(area, "Top scopes", "");
+    let live = app.answer.now.state.rows.live_bytes();
+    let room = usize::from(area.height - 1);
+    if app.answer.top_scopes.is_empty() {
+        canvas.text(area.x + 1, area.y + 1, area.width - 1, "nothing is live in a scope", app.palette.faint());
+    }
+    for (row, scope) in app.answer.top_scopes.iter().take(room).enumerate() {
+        let y = area.y + 1 + row as u16;
+        let bytes = scope.live.iter().sum::<u64>();
+        let figure = match area.width {
+            0..36 => units::bytes(bytes),
+            _ => format!("{} {:>5.1} %", units::bytes(bytes), units::share(bytes, live)),
+        };
+        let path = if scope.path.is_empty() { "(outside all scopes)" } else { &scope.path };
+        let most = STACKED.into_iter().max_by_key(|category| scope.live[*category as usize]);
+        let (glyph, ink) = canvas.ink(most.unwrap_or_default());
+        let taken = columns(&figure) as u16 + 1;
+        canvas.text(area.x + 1, y, 1, glyph, ink);
+        canvas.fitted(area.x + 3, y, area.width.saturating_sub(taken + 4), path, Style::new());
+        canvas.right(area.x, y, area.width - 1, &figure, Style::new());
+    }
+}

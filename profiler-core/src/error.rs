@@ -59,6 +59,12 @@ pub enum Error {
         /// What to do.
         advice: &'static str,
     },
+    /// A session was asked for, and none or several could be meant.
+    #[error("{what}")]
+    Choose {
+        /// What there is, and what to do next.
+        what: String,
+    },
     /// A report was asked for at a moment that the session does not have.
     #[error(transparent)]
     Instant(#[from] crate::report::InstantError),

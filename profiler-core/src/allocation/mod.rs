@@ -19,7 +19,7 @@ pub use device::Device;
 pub(crate) use device::canonical;
 pub use model::{Changes, DeviceProgress, Model, Progress, Retag};
 pub use names::{Names, Scopes};
-pub use row::{Allocation, AllocationId, flag};
+pub use row::{Allocation, AllocationId, Container, flag};
 
 pub(crate) use model::{Failure, Marker, MarkerKind};
 pub(crate) use process::{Change, Process};

@@ -31,6 +31,17 @@ impl Names {
         }
     }
 
+    /// A table of whole texts, by number; the first is the absent name.
+    pub(crate) fn of(texts: impl Iterator<Item = String>) -> Names {
+        let mut names = Names::new();
+        for text in texts.skip(1) {
+            let id = TextId::of(text.as_bytes());
+            names.numbers.entry(id).or_insert(names.names.len() as u32);
+            names.names.push(Name { id, text: text.into_bytes(), parts: 0, complete: true });
+        }
+        names
+    }
+
     /// The number of this name, new if need be; its text may come later.
     pub fn number(&mut self, id: TextId) -> u32 {
         let next = self.names.len() as u32;
@@ -107,6 +118,18 @@ impl Default for Scopes {
 impl Scopes {
     /// The root: outside all scopes.
     pub const ROOT: u32 = 0;
+
+    /// A tree by node: the node around it and its name. What is not around a later node is at the root.
+    pub(crate) fn of(nodes: impl Iterator<Item = (u32, u32)>) -> Scopes {
+        let mut scopes = Scopes::default();
+        for (parent, name) in nodes.skip(1) {
+            let next = scopes.nodes.len() as u32;
+            let parent = if parent < next { parent } else { Scopes::ROOT };
+            scopes.numbers.entry((parent, name)).or_insert(next);
+            scopes.nodes.push((parent, name));
+        }
+        scopes
+    }
 
     /// The node of scope `name` inside node `parent`, new if need be.
     pub fn child(&mut self, parent: u32, name: u32) -> u32 {

@@ -42,6 +42,8 @@ pub struct Explorer {
     past: u64,
     /// True when findings must be made anew at once.
     alarm: bool,
+    /// True when entries came since the last walk.
+    grown: bool,
     pace: Pace,
     lists: Lists,
 }
@@ -86,6 +88,7 @@ impl Explorer {
             latest_sample: HashMap::new(),
             past: 0,
             alarm: false,
+            grown: false,
             pace: Pace::new(limits.pace),
             lists: Lists::default(),
         }
@@ -94,6 +97,7 @@ impl Explorer {
     /// Takes in one entry of the journal.
     pub fn apply(&mut self, entry: &Entry) {
         let changes = self.model.apply(entry);
+        self.grown = true;
         self.late.note(&changes, &self.walk.lifetimes);
         match entry {
             Entry::Telemetry(sample) => {
@@ -110,11 +114,19 @@ impl Explorer {
     /// Says that a part of the journal could not be read, as a sentence; answers carry it as a notice.
     pub fn journal_damaged(&mut self, what: impl Into<String>) {
         let what = what.into();
-        if !self.notices.contains(&what) {
-            self.model.journal_truncated(what.clone());
-            self.notices.push(what);
+        if self.notice(&what) {
+            self.model.journal_truncated(what);
             self.alarm = true;
         }
+    }
+
+    /// Tells the user something about the reading of the session; true when it is new.
+    pub(super) fn notice(&mut self, what: &str) -> bool {
+        let new = !self.notices.iter().any(|known| known == what);
+        if new {
+            self.notices.push(what.to_owned());
+        }
+        new
     }
 
     /// Says that the session's memscope died, and that no more entries come.
@@ -135,6 +147,14 @@ impl Explorer {
         self.model.progress()
     }
 
+    /// Opens a profile: a session that has ended, of which everything is known.
+    ///
+    /// # Errors
+    /// When its tables are damaged.
+    pub fn of_profile(profile: &crate::profile::Profile) -> crate::Result<Explorer> {
+        Ok(Explorer::finished(profile.model()?, profile.findings()))
+    }
+
     /// When a list that an answer left as it was may be made anew; `None` when all are fresh.
     pub fn due(&self) -> Option<Instant> {
         self.pace.due()
@@ -147,6 +167,7 @@ impl Explorer {
         self.past += 1;
         self.pace = Pace::new(0);
         self.late = Late::default();
+        self.grown = false;
         let (walk, last) = Walk::whole(&self.model, true);
         self.walk = walk;
         self.ended_at = Some(self.model.end.as_ref().map_or(last, |end| end.time));
@@ -168,6 +189,10 @@ impl Explorer {
     /// Walks what came since the last answer. To be called now and then when many entries come and nobody asks.
     pub fn advance(&mut self) {
         if self.is_ended() {
+            // Of a session that broke off more may come: its processes may go on, and be looked at.
+            if std::mem::take(&mut self.grown) {
+                self.end(self.state);
+            }
             return;
         }
         if self.walk.is_mistaken(&self.model) {

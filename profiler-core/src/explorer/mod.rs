@@ -7,6 +7,8 @@ mod answer;
 #[expect(clippy::module_inception, reason = "the room's name, and its one type")]
 mod explorer;
 pub mod filter;
+mod find;
+mod follower;
 mod limits;
 mod live;
 mod moment;
@@ -24,5 +26,7 @@ pub use answer::{
     ScopeTotal, Segment, SegmentsView, SessionView, StepView,
 };
 pub use explorer::Explorer;
+pub use find::find_session;
+pub use follower::Follower;
 pub use limits::Limits;
 pub use query::{At, Column, Grouping, Query, RowsQuery, SegmentsQuery, Target};

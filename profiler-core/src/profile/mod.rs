@@ -10,6 +10,7 @@ mod archive;
 mod decoder;
 mod output;
 mod read;
+mod rebuild;
 mod scan;
 mod schema;
 mod table;

@@ -50,6 +50,9 @@ pub(super) const PROCESSES: &[Field] = &[
     optional("rank", Narrow(32), Plain),
     required("executable", Text, Dictionary),
     required("command", Text, Dictionary),
+    required("devices", Text, Dictionary),
+    optional("last_ns", Wide, Plain),
+    optional("exit_ns", Wide, Plain),
 ];
 
 pub(super) const DEVICES: &[Field] = &[
@@ -107,6 +110,13 @@ pub(super) const TELEMETRY: &[Field] = &[
     optional("temperature", Narrow(32), Dictionary),
     optional("power", Narrow(32), Dictionary),
     optional("clock", Narrow(32), Dictionary),
+    optional("memory_clock", Narrow(32), Dictionary),
+    optional("power_limit", Narrow(32), Dictionary),
+    optional("fan", Narrow(32), Dictionary),
+    optional("pcie_generation", Narrow(32), Dictionary),
+    optional("pcie_width", Narrow(32), Dictionary),
+    optional("pcie_receive", Wide, Dictionary),
+    optional("pcie_send", Wide, Dictionary),
     optional("processes", Text, Dictionary),
     optional("memory_clock", Narrow(32), Dictionary),
     optional("power_limit", Narrow(32), Dictionary),

@@ -305,6 +305,21 @@ impl<R: ChunkReader + 'static> Table<R> {
         Ok(all)
     }
 
+    /// Numbers of a column that older profiles do not have; empty there.
+    pub fn added_numbers(&self, name: &str) -> Result<Vec<Option<u64>>> {
+        if self.has(name) { self.numbers(name) } else { Ok(Vec::new()) }
+    }
+
+    /// The same of texts.
+    pub fn added_texts(&self, name: &str) -> Result<Vec<Option<String>>> {
+        if self.has(name) { self.texts(name) } else { Ok(Vec::new()) }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        schema.columns().iter().any(|column| column.name() == name)
+    }
+
     /// Texts of a whole column.
     pub fn texts(&self, name: &str) -> Result<Vec<Option<String>>> {
         let mut all = Vec::new();

@@ -2,13 +2,14 @@
 //!
 //! Owns: which fact goes to which column. Refuses: to leave half a file behind.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 
-use crate::allocation::{Allocation, AllocationId, MarkerKind, Model, flag};
+use crate::allocation::{Allocation, AllocationId, MarkerKind, Model, Process, flag};
 use crate::error::{Error, Result};
 use crate::journal::entry::{Nanoseconds, SessionInfo};
 use crate::report::{self, Report, device_text, named_devices};
@@ -187,6 +188,8 @@ impl Tables<'_> {
 
     fn processes(&self) -> Vec<Column> {
         let each = || self.model.processes.iter().map(|process| &process.info);
+        let start = self.model.session.start_monotonic_ns;
+        let last = |process: &Process| process.ticks.map(|ticks| process.time(ticks, start).0);
         vec![
             Column::narrow(0..self.model.processes.len() as u32),
             Column::narrow(each().map(|info| info.pid)),
@@ -196,7 +199,15 @@ impl Tables<'_> {
             Column::optional_narrow(each().map(|info| info.rank)),
             Column::text(each().map(|info| info.executable.clone())),
             Column::text(each().map(|info| json(&info.command))),
+            Column::text(self.model.processes.iter().map(|process| json(&self.devices_of(process)))),
+            Column::optional_wide(self.model.processes.iter().map(last)),
+            Column::optional_wide(self.settled.exits.iter().map(|exit| exit.map(|exit| exit.0))),
         ]
+    }
+
+    /// Positions of the devices that a process named, each once.
+    fn devices_of(&self, process: &Process) -> BTreeSet<u16> {
+        process.devices.values().map(|device| self.model.resolve(*device)).collect()
     }
 
     fn devices(&self, report: &Report) -> Vec<Column> {
@@ -284,6 +295,13 @@ impl Tables<'_> {
             Column::optional_narrow(each().map(|(_, _, device)| device.temperature)),
             Column::optional_narrow(each().map(|(_, _, device)| device.power)),
             Column::optional_narrow(each().map(|(_, _, device)| device.clock)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.memory_clock)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.power_limit)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.fan)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.pcie_generation)),
+            Column::optional_narrow(each().map(|(_, _, device)| device.pcie_width)),
+            Column::optional_wide(each().map(|(_, _, device)| device.pcie_receive)),
+            Column::optional_wide(each().map(|(_, _, device)| device.pcie_send)),
             Column::optional_text(each().map(|(_, _, device)| device.processes.as_ref().map(json))),
             Column::optional_narrow(each().map(|(_, _, device)| device.memory_clock)),
             Column::optional_narrow(each().map(|(_, _, device)| device.power_limit)),

@@ -1,9 +1,10 @@
 //! Tests of the analysis half of memscope-core, in one binary.
 //!
 //! Index: `trace` writes small sessions by hand; `reference` is an independent, naive model; `ledger` holds the model against
-//! it; `reports` compares reports with reviewed texts; `schema` checks the JSON; `profile` writes, reads and damages profiles;
+//! it; `explorer` holds what views are told against both; `reports` compares reports with reviewed texts; `schema` checks the JSON; `profile` writes, reads and damages profiles;
 //! `reader` runs the queries of docs/profile-format.md in a reader that is not ours; `seeds` keeps the fuzzers' seeds sound.
 
+mod explorer;
 mod ledger;
 mod profile;
 mod reader;

@@ -168,7 +168,7 @@ fn no_line_is_too_wide_and_colour_comes_only_when_asked() {
 }
 
 /// A model of 24 layers in unequal sizes, more than a list of the largest names.
-fn layers() -> Trace {
+pub fn layers() -> Trace {
     let mut trace = Trace::new(&["./train"], None);
     trace.process(0, 31);
     trace.device(0, 0, UUID, 8 << 30);

@@ -1,0 +1,94 @@
+//! Which session is meant.
+//!
+//! Owns: finding one by its folder, its output, its id, or a process of it. Refuses: to follow it.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::session::{Manifest, SessionFolder};
+
+/// Finds the session that `name` means: its folder, the output beside which that lies, its id, or the id of a process of it:
+/// memscope's own, or the program's, or that of a descendant. Without a name, the only one that is running.
+///
+/// # Errors
+/// [`Error::Choose`] when none is running, when several are, or when none is meant; those of [`SessionFolder::open`] for a
+/// folder that is damaged or of another version.
+pub fn find_session(name: Option<&Path>) -> Result<SessionFolder> {
+    let sessions = SessionFolder::list();
+    match name {
+        None => the_only_one(sessions),
+        Some(name) => match SessionFolder::open(name) {
+            Err(Error::NotFound { .. }) => by_id(name, sessions),
+            found => found,
+        },
+    }
+}
+
+fn the_only_one(sessions: Vec<SessionFolder>) -> Result<SessionFolder> {
+    let mut running: Vec<SessionFolder> = sessions.into_iter().filter(SessionFolder::is_being_recorded).collect();
+    match running.len() {
+        1 => Ok(running.remove(0)),
+        0 => Err(Error::Choose { what: "no session is running; start one with `memscope run -- PROGRAM`".into() }),
+        _ => Err(Error::Choose { what: format!("several sessions are running; say which one:{}", lines(&running)) }),
+    }
+}
+
+fn by_id(name: &Path, sessions: Vec<SessionFolder>) -> Result<SessionFolder> {
+    let text = name.to_string_lossy();
+    let pids: Vec<u32> = text.parse().map(ancestors).unwrap_or_default();
+    let known = |session: &SessionFolder| Some((session.manifest().ok()?, session.clone()));
+    let found = sessions.iter().filter_map(known);
+    // By process id the latest one: an older session may have had the same.
+    let mut found: Vec<(Manifest, SessionFolder)> =
+        found.filter(|(is, _)| is.id == text || pids.contains(&is.session.recorder_pid)).collect();
+    if let Some((_, session)) = found.pop() {
+        return Ok(session);
+    }
+    let rest = if sessions.is_empty() { String::new() } else { format!("; there are:{}", lines(&sessions)) };
+    Err(Error::Choose { what: format!("there is no session `{text}`, neither a folder nor an id nor a process{rest}") })
+}
+
+/// One line a session.
+fn lines(sessions: &[SessionFolder]) -> String {
+    let line = |session: &SessionFolder| {
+        let manifest = session.manifest().ok()?;
+        let command = manifest.session.command.join(" ");
+        Some(format!("\n  {}  {}  {}", manifest.id, session.path().display(), command))
+    };
+    sessions.iter().filter_map(line).collect()
+}
+
+/// A process and those above it.
+fn ancestors(pid: u32) -> Vec<u32> {
+    let mut pids = vec![pid];
+    // Process ids may be reused while they are read: a cycle must end.
+    while let Some(parent) = pids.last().copied().and_then(parent).filter(|parent| *parent > 1 && pids.len() < 64) {
+        pids.push(parent);
+    }
+    pids
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_above_this_one_is_found() {
+        let pids = ancestors(std::process::id());
+        assert_eq!(pids[..2], [std::process::id(), std::os::unix::process::parent_id()]);
+        assert_eq!(ancestors(u32::MAX), [u32::MAX]);
+    }
+
+    #[test]
+    fn a_name_that_means_nothing_is_told() {
+        let error = find_session(Some(Path::new("no-such-session"))).expect_err("there is none");
+        assert!(error.to_string().starts_with("there is no session `no-such-session`"), "{error}");
+    }
+}

@@ -1,0 +1,256 @@
+//! Answers questions about a session on a thread of its own, while the session runs and after.
+//!
+//! Owns: the thread, its pace, and how the session's end is noticed. Refuses: to write anything, and to make the asker wait.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::profile::Profile;
+use crate::recover::{self, Entries};
+use crate::session::SessionFolder;
+
+use super::answer::Answer;
+use super::explorer::Explorer;
+use super::limits::Limits;
+use super::query::Query;
+
+/// Pause between two looks at the journal while it grows, and between two answers to the same question.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Longest pause between two looks, when nothing has come for a while.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// How long entries are taken in before a look at what is asked.
+const SLICE: Duration = Duration::from_millis(20);
+/// How long nothing must come of a session that nobody records, before it counts as broken off.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Follows a session, or holds a profile, and keeps an answer to the latest question.
+///
+/// Dropping it ends its thread.
+pub struct Follower {
+    board: Arc<Board>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What both sides see.
+struct Board {
+    state: Mutex<State>,
+    asked: Condvar,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+struct State {
+    query: Query,
+    /// Counts questions.
+    questions: u64,
+    answer: Arc<Answer>,
+    version: u64,
+    stop: bool,
+}
+
+impl Follower {
+    /// Follows a session from its beginning. `wake` is called on the follower's thread whenever there is a new answer. What goes
+    /// wrong with the journal becomes a notice in the answers.
+    pub fn of_session(folder: SessionFolder, limits: Limits, wake: impl Fn() + Send + Sync + 'static) -> Follower {
+        Follower::start(wake, move |board| Following::new(folder, limits).run(board))
+    }
+
+    /// Opens a profile. `wake` as in [`Follower::of_session`].
+    ///
+    /// # Errors
+    /// Those of [`Profile::open`] and [`Explorer::of_profile`].
+    pub fn of_profile(path: impl AsRef<Path>, wake: impl Fn() + Send + Sync + 'static) -> Result<Follower> {
+        let explorer = Explorer::of_profile(&Profile::open(path)?)?;
+        Ok(Follower::start(wake, move |board| Following { explorer, entries: None, ..Following::still() }.run(board)))
+    }
+
+    fn start(wake: impl Fn() + Send + Sync + 'static, run: impl FnOnce(&Board) + Send + 'static) -> Follower {
+        let state = State { query: Query::default(), questions: 1, answer: Arc::default(), version: 0, stop: false };
+        let board = Arc::new(Board { state: Mutex::new(state), asked: Condvar::new(), wake: Box::new(wake) });
+        let theirs = Arc::clone(&board);
+        let thread = thread::Builder::new().name("memscope-follow".into()).spawn(move || run(&theirs));
+        // Without a thread there are no answers; the board then says so.
+        let thread = thread.map_err(|error| board.publish_failure(&error)).ok();
+        Follower { board, thread }
+    }
+
+    /// Asks something else from now on. It is answered at once.
+    pub fn ask(&self, query: Query) {
+        let mut state = self.board.lock();
+        if state.query != query {
+            state.query = query;
+            state.questions += 1;
+            self.board.asked.notify_one();
+        }
+    }
+
+    /// The latest answer; empty until the first one is there.
+    pub fn answer(&self) -> Arc<Answer> {
+        Arc::clone(&self.board.lock().answer)
+    }
+
+    /// Counts answers: 0 until the first one is there.
+    pub fn version(&self) -> u64 {
+        self.board.lock().version
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.board.lock().stop = true;
+        self.board.asked.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been printed; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Board {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // What is on the board is whole after each assignment: a panic elsewhere leaves nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, answer: Answer) {
+        let mut state = self.lock();
+        // The old answer is dropped outside of the lock: it may be large.
+        let old = std::mem::replace(&mut state.answer, Arc::new(answer));
+        state.version += 1;
+        drop(state);
+        drop(old);
+        (self.wake)();
+    }
+
+    fn publish_failure(&self, error: &std::io::Error) {
+        let mut answer = Answer::default();
+        answer.session.notices.push(format!("the session cannot be followed: {error}"));
+        self.publish(answer);
+    }
+}
+
+/// The thread's own state.
+struct Following {
+    explorer: Explorer,
+    folder: Option<SessionFolder>,
+    entries: Option<Entries>,
+    /// When an entry came last.
+    moved: Instant,
+}
+
+impl Following {
+    fn still() -> Following {
+        Following { explorer: Explorer::new(Limits::NONE), folder: None, entries: None, moved: Instant::now() }
+    }
+
+    fn new(folder: SessionFolder, limits: Limits) -> Following {
+        let mut explorer = Explorer::new(limits);
+        let entries = match recover::entries(&folder) {
+            Ok(entries) => Some(entries),
+            Err(error) => {
+                explorer.journal_damaged(error.to_string());
+                explorer.broke_off();
+                None
+            }
+        };
+        Following { explorer, folder: Some(folder), entries, moved: Instant::now() }
+    }
+
+    fn run(mut self, board: &Board) {
+        let mut answered: Option<(u64, Instant)> = None;
+        let mut changed = false;
+        loop {
+            let more = self.take_in(&mut changed);
+            let (query, questions) = {
+                let state = board.lock();
+                if state.stop {
+                    return;
+                }
+                (state.query.clone(), state.questions)
+            };
+            let now = Instant::now();
+            let new = answered.is_none_or(|(known, _)| known != questions);
+            let turn = answered.is_none_or(|(_, at)| now >= at + PAUSE);
+            let due = self.explorer.due().is_some_and(|due| due <= now);
+            // In the middle of a backlog only what is asked anew is answered at once.
+            if new || (turn && (changed || due)) {
+                board.publish(self.explorer.answer(&query));
+                answered = Some((questions, now));
+                changed = false;
+            }
+            if !more {
+                self.pause(board, questions, changed.then_some(answered).flatten());
+            }
+        }
+    }
+
+    /// Takes in entries for a while; true when there are more.
+    fn take_in(&mut self, changed: &mut bool) -> bool {
+        let begin = Instant::now();
+        let Some(entries) = &mut self.entries else { return false };
+        while begin.elapsed() < SLICE {
+            match entries.next() {
+                Some(Ok(entry)) => {
+                    self.explorer.apply(&entry);
+                    self.moved = begin;
+                    *changed = true;
+                }
+                Some(Err(error)) => {
+                    self.explorer.journal_damaged(error.to_string());
+                    *changed = true;
+                    if matches!(error, Error::Io { .. }) {
+                        break;
+                    }
+                }
+                None => {
+                    for notice in entries.notices() {
+                        *changed |= self.explorer.notice(notice);
+                    }
+                    *changed |= self.notice_the_end();
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// True when the session has just turned out to be over.
+    fn notice_the_end(&mut self) -> bool {
+        if self.explorer.is_ended() {
+            if self.entries.as_ref().is_some_and(Entries::is_ended) {
+                // Nothing more will come; the journal may go.
+                self.entries = None;
+            }
+            return false;
+        }
+        let recorded = self.folder.as_ref().is_some_and(SessionFolder::is_being_recorded);
+        if recorded || self.moved.elapsed() < QUIET {
+            return false;
+        }
+        self.explorer.broke_off();
+        true
+    }
+
+    /// Waits for a question, for more entries, or for the turn of a list.
+    fn pause(&self, board: &Board, questions: u64, waiting_since: Option<(u64, Instant)>) {
+        let now = Instant::now();
+        // The longer nothing comes, the longer the pause.
+        let quiet = now.duration_since(self.moved) / 8;
+        let mut until = self.entries.is_some().then(|| now + quiet.clamp(PAUSE, LONGEST_PAUSE));
+        let turn = waiting_since.map(|(_, answered)| answered + PAUSE);
+        for other in [self.explorer.due(), turn].into_iter().flatten() {
+            until = Some(until.map_or(other, |until| until.min(other)));
+        }
+        let nothing_new = |state: &mut State| !state.stop && state.questions == questions;
+        let state = board.lock();
+        match until {
+            Some(until) => {
+                let wait = until.saturating_duration_since(now);
+                drop(board.asked.wait_timeout_while(state, wait, nothing_new));
+            }
+            None => drop(board.asked.wait_while(state, nothing_new)),
+        }
+    }
+}

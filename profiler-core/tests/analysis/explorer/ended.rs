@@ -1,0 +1,182 @@
+//! Whole sessions: an explorer that took in all entries, and one that opened the profile, answer as the report does.
+
+use memscope_core::allocation::Model;
+use memscope_core::explorer::{Answer, At, Explorer, Limits, Query, Row, RowsQuery, Running, Target};
+use memscope_core::journal::entry::{Entry, Nanoseconds};
+use memscope_core::ledger::EventRows;
+use memscope_core::profile::{self, Profile};
+use memscope_core::report::{ByCategory, Instant, Report, Rows, Snapshot};
+
+use crate::reports::{layers, out_of_memory};
+use crate::trace::{Trace, training};
+
+fn nanoseconds(seconds: f64) -> Nanoseconds {
+    Nanoseconds((seconds * 1e9).round() as u64)
+}
+
+pub fn explorer(entries: &[Entry], limits: Limits) -> Explorer {
+    let mut explorer = Explorer::new(limits);
+    entries.iter().for_each(|entry| explorer.apply(entry));
+    explorer
+}
+
+/// Writes a model as a profile and opens it.
+fn through_a_profile(model: &Model) -> Profile {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("x.mscope");
+    profile::write(model, &path, false).expect("written");
+    Profile::open(&path).expect("opened")
+}
+
+fn rows(rows: &EventRows) -> Rows {
+    Rows::from(rows)
+}
+
+/// A moment of one device as the report and the explorer tell it.
+fn compare(answer: &Answer, snapshot: &Snapshot, what: &str) {
+    let state = &answer.now.state;
+    assert_eq!(rows(&state.rows), snapshot.ledger.rows, "{what}");
+    assert_eq!(rows(&state.managed), snapshot.ledger.managed, "{what}");
+    assert_eq!(state.time, nanoseconds(snapshot.time_s), "{what}");
+    assert_eq!(state.step, snapshot.step, "{what}");
+    assert_eq!(answer.now.phase, snapshot.phase.clone().unwrap_or_default(), "{what}");
+    let sample = answer.now.device.as_ref().map(|sample| (&sample.rows).into());
+    assert_eq!(sample, snapshot.ledger.device, "{what}");
+    let scopes: Vec<_> = answer
+        .top_scopes
+        .iter()
+        .map(|scope| (scope.path.clone(), ByCategory::from_numbers(scope.live), scope.allocations))
+        .collect();
+    let expected: Vec<_> =
+        snapshot.top_scopes.iter().map(|scope| (scope.scope.clone(), scope.by_category, scope.allocations)).collect();
+    assert_eq!(scopes, expected, "{what}");
+    let list = answer.rows.as_ref().expect("rows were asked for");
+    let mut found: Vec<_> = list
+        .rows
+        .iter()
+        .filter_map(|row| match row {
+            // The report tells of device memory.
+            Row::Allocation(row) if row.memory != memscope_wire::MemoryKind::Managed => {
+                Some((row.bytes, row.address, row.scope.clone(), row.step, row.birth, row.pid))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut largest: Vec<_> = snapshot
+        .top_allocations
+        .iter()
+        .map(|row| (row.bytes, row.address, row.scope.clone(), row.step, nanoseconds(row.time_s), row.pid))
+        .collect();
+    found.sort();
+    largest.sort();
+    if largest.len() < 20 {
+        assert_eq!(found, largest, "{what}");
+    } else {
+        assert!(largest.iter().all(|row| found.contains(row)), "{what}");
+    }
+    let live: u64 = found.iter().map(|row| row.0).sum();
+    assert_eq!(live, snapshot.bytes, "{what}: the list is complete");
+}
+
+/// Every moment that reports tell, of every device.
+pub fn compare_with_reports(explorer: &mut Explorer, report: impl Fn(Instant) -> Report, last: u64) {
+    let whole = report(Instant::Peak);
+    let list = RowsQuery { window: 0..100_000, ..RowsQuery::default() };
+    let mut ask = |target: Target, at: At| {
+        explorer.answer(&Query { target, at, rows: Some(list.clone()), steps: 0..1000, ..Query::default() })
+    };
+    let everything = ask(Target::All, At::Live);
+    assert_eq!(everything.session.allocations, whole.totals.allocations + whole.totals.blocks);
+    assert_eq!(everything.session.exit_status, whole.exit_status);
+    assert_eq!(everything.session.last_time, nanoseconds(whole.duration_s));
+    assert_eq!(everything.session.state, Running::Ended);
+    assert_eq!(*everything.findings, whole.findings);
+    assert_eq!(everything.devices.len(), whole.devices.len());
+    let position = |uuid: &str| whole.devices.iter().position(|device| device.uuid == uuid).expect("a device") as u16;
+    for (device, said) in everything.devices.iter().zip(&whole.devices) {
+        assert_eq!((&device.uuid, &device.name, device.capacity), (&said.uuid, &said.name, said.capacity));
+        assert_eq!(device.peak_live, said.peak.live.bytes);
+        let answer = ask(Target::Device(position(&said.uuid)), At::Live);
+        assert_eq!(rows(&answer.now.state.rows), said.ledger_at_end.rows);
+        let peak = answer.peak.as_ref();
+        assert_eq!(peak.map(|peak| rows(&peak.state.rows)), said.ledger_at_peak.map(|ledger| ledger.rows));
+        let steps: Vec<_> = answer
+            .steps
+            .iter()
+            .map(|step| (step.number, step.begin, step.end, step.peak, ByCategory::from_numbers(step.at_peak)))
+            .collect();
+        let expected: Vec<_> = whole
+            .steps
+            .iter()
+            .filter(|step| step.device == said.uuid)
+            .map(|step| {
+                (step.step, nanoseconds(step.begin_s), step.end_s.map(nanoseconds), step.peak.bytes, step.by_category)
+            })
+            .collect();
+        assert_eq!(steps, expected);
+    }
+    for (process, said) in everything.processes.iter().zip(&whole.processes) {
+        assert_eq!((process.pid, process.rank, process.ended), (said.pid, said.rank, said.ended));
+    }
+    for instant in [Instant::Peak, Instant::End] {
+        let snapshot = report(instant);
+        let snapshot = if instant == Instant::Peak { snapshot.peak } else { snapshot.end };
+        let Some(snapshot) = snapshot else { continue };
+        let at = if instant == Instant::Peak { At::Peak } else { At::Live };
+        compare(&ask(Target::Device(position(&snapshot.device)), at), &snapshot, &instant.to_string());
+    }
+    for step in &whole.steps {
+        let snapshot = report(Instant::Step(step.step)).at.expect("a step");
+        let answer = ask(Target::Device(position(&snapshot.device)), At::Step(step.step));
+        compare(&answer, &snapshot, &format!("step {}", step.step));
+    }
+    for time in [0, last / 7, last / 3, last / 2, last * 9 / 10, last, last * 2] {
+        let time = Nanoseconds(time);
+        let Some(snapshot) = report(Instant::Time(time)).at else { continue };
+        let answer = ask(Target::Device(position(&snapshot.device)), At::Time(time));
+        compare(&answer, &snapshot, &format!("time {}", time.0));
+    }
+}
+
+/// A session as a whole, its profile, and the report of the model that the profile gives.
+pub fn check(entries: &[Entry], last: u64) {
+    let mut model = Model::new();
+    entries.iter().for_each(|entry| drop(model.apply(entry)));
+    let report = |instant| model.report(instant).expect("a report");
+    compare_with_reports(&mut explorer(entries, Limits::default()), report, last);
+    let profile = through_a_profile(&model);
+    let again = profile.model().expect("a model");
+    for instant in [Instant::Peak, Instant::End, Instant::Time(Nanoseconds(last / 2))] {
+        assert_eq!(again.report(instant).expect("a report"), report(instant));
+    }
+    compare_with_reports(&mut Explorer::of_profile(&profile).expect("an explorer"), report, last);
+}
+
+#[test]
+fn a_training_loop_is_told_as_its_report_tells_it() {
+    check(&training().entries, 4_245_000_000);
+}
+
+#[test]
+fn refusals_and_layers_are_too() {
+    check(&out_of_memory().entries, 2_500_000_000);
+    let mut trace = layers();
+    trace.end(0);
+    check(&trace.entries, 1_000_000);
+}
+
+#[test]
+fn a_session_without_anything_has_answers() {
+    let mut trace = Trace::new(&["./nothing"], None);
+    trace.end(0);
+    check(&trace.entries, 1);
+    let mut explorer = Explorer::new(Limits::default());
+    for at in [At::Live, At::Peak, At::Step(3), At::Time(Nanoseconds(5))] {
+        for target in [Target::All, Target::Device(3), Target::Process(1)] {
+            let query = Query { target, at, rows: Some(RowsQuery::default()), scopes: true, ..Query::default() };
+            let answer = explorer.answer(&query);
+            assert_eq!((answer.target, answer.peak.is_none()), (Target::All, true));
+            assert_eq!(answer.scopes.expect("asked for").len(), 1, "the root");
+        }
+    }
+}

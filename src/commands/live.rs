@@ -15,21 +15,26 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use memscope_core::explorer::{Follower, Limits};
 use memscope_core::recorder::{self, Recorder};
 use memscope_core::session::SessionFolder;
 use memscope_core::telemetry::{self, Poller};
+use memscope_tui::app::Left;
+use memscope_tui::dashboard;
+use memscope_tui::glyphs;
 use memscope_tui::output::Output;
+use memscope_tui::palette::{Depth, Scheme};
 use memscope_tui::program::{End, Program};
 
-use crate::arguments::RecordArguments;
+use crate::arguments::{Colors, Palette, RecordArguments};
 use crate::commands::conclude::Outputs;
 use crate::commands::run;
-use crate::config;
+use crate::config::{self, Config, Look};
 use crate::embedded;
 use crate::launch::inherited::Inherited;
 use crate::launch::terminal::{Custody, Mover, OwnTerminal, Pair, Stage, relay};
 use crate::launch::{self, environment, signals};
-use crate::output::{self, Failure, complain, say};
+use crate::output::{self, Failure, complain, describe_error, say};
 
 /// A program that runs in a terminal of its own.
 struct Running {
@@ -59,12 +64,12 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     let conductor = conduct(recorder, &mover, &custody, folder.clone(), outputs, arguments.clone())?;
 
     let shown = Shown { mover: Arc::clone(&mover), custody: Arc::clone(&custody) };
-    let left = signals::with_resizes(|| show(arguments, &folder, &output, shown));
+    let left = signals::with_resizes(|| show(arguments, folder, &output, shown));
     own.restore();
     let mut in_plain_form = false;
     if custody.stage() < Stage::Moved {
         if let Err(error) = left {
-            complain(&format!("the dashboard ended: {error}"));
+            complain(&describe_error(&error));
         }
         // Where the terminal is gone, nothing can be shown any more, and the program is waited for all the same.
         in_plain_form = !custody.must_leave() && relay(&own, &pair, &mover, &custody).is_ok();
@@ -128,7 +133,8 @@ fn start(
     own: &OwnTerminal,
     folder: &SessionFolder,
 ) -> Result<Running> {
-    let size = own.size();
+    let (rows, columns) = own.size();
+    let size = dashboard::program_size(rows, columns);
     let pair = Arc::new(Pair::open(own.settings(), size).context("cannot make a terminal for the program")?);
     let replaced = [std::io::stdin().is_terminal(), std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
     let child = launch::start(command, variables, inherited, Some(pair.wiring(replaced)))?;
@@ -169,9 +175,36 @@ fn conduct(
 }
 
 /// Shows the dashboard until it is left.
-fn show(arguments: &RecordArguments, folder: &SessionFolder, output: &Output, program: Shown) -> Result<()> {
-    let _ = (arguments, folder, output, program);
-    Ok(())
+fn show(arguments: &RecordArguments, folder: SessionFolder, output: &Output, program: Shown) -> Result<Left> {
+    let look = Config::load()?.look(&arguments.screen);
+    let follower = Follower::of_session(folder, Limits::default(), || {});
+    let options = options(&look, Some(output.clone()));
+    dashboard::show(&follower, Some(Box::new(program)), options).context("the dashboard ended")
+}
+
+/// The look that was asked for as the dashboard takes it.
+pub(super) fn options(look: &Look, output: Option<Output>) -> dashboard::Options {
+    let found = dashboard::Options::default();
+    dashboard::Options {
+        scheme: match look.palette {
+            Palette::Default => Scheme::Default,
+            Palette::ColorBlind => Scheme::ColourBlind,
+            Palette::Mono => Scheme::Mono,
+        },
+        depth: match look.colors {
+            Colors::Auto => found.depth,
+            Colors::Ansi => Depth::Ansi,
+            Colors::Indexed => Depth::Indexed,
+            Colors::Truecolor => Depth::True,
+        },
+        glyphs: match look.ascii {
+            None => found.glyphs,
+            Some(true) => &glyphs::ASCII,
+            Some(false) => &glyphs::UNICODE,
+        },
+        mouse: look.mouse,
+        output,
+    }
 }
 
 /// The program as the dashboard may touch it.

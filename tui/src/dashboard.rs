@@ -94,6 +94,13 @@ pub fn show(answers: &impl Answers, program: Option<Box<dyn Program>>, options: 
     Loop { answers, program, terminal, app, signals, asked: None, awaited: None, seen: 0, output_seen: 0 }.run()
 }
 
+/// Rows and columns that the program's terminal will have behind a dashboard on a terminal of this size: for a program that is
+/// started before the dashboard is shown.
+pub fn program_size(rows: u16, columns: u16) -> (u16, u16) {
+    let Rect { width, height, .. } = screens::output_body_of(Rect::new(0, 0, columns, rows));
+    (height.max(1), width.max(1))
+}
+
 /// Signals that ask to end. Where there is a program its owner passes them on, and says when to leave.
 #[derive(Default)]
 struct Signals {

@@ -141,7 +141,9 @@ fn give_back_on_panic() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            give_back();
+            if !crate::output::contains_panic() {
+                give_back();
+            }
             before(panic);
         }));
     });

@@ -20,17 +20,13 @@ pub struct OwnTerminal {
 }
 
 impl OwnTerminal {
-    /// Finds it: descriptors that are a terminal, else the controlling one. `None` where there is none to draw on or none to
+    /// Finds it as the dashboard does: output and input where they are a terminal, else the controlling one. `None` where there is none to draw on or none to
     /// read from.
     pub fn find() -> Option<OwnTerminal> {
         let controlling = || File::options().read(true).write(true).open("/dev/tty").ok();
         let duplicate = |descriptor: BorrowedFd<'_>| descriptor.try_clone_to_owned().ok().map(File::from);
-        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-        let screen = if stdout.is_terminal() {
-            duplicate(stdout.as_fd())
-        } else {
-            controlling().or_else(|| stderr.is_terminal().then(|| duplicate(stderr.as_fd())).flatten())
-        }?;
+        let (stdin, stdout) = (io::stdin(), io::stdout());
+        let screen = if stdout.is_terminal() { duplicate(stdout.as_fd()) } else { controlling() }?;
         let keyboard = if stdin.is_terminal() { duplicate(stdin.as_fd()) } else { controlling() }?;
         let settings = termios::tcgetattr(&keyboard).ok()?;
         Some(OwnTerminal { screen, keyboard, settings })

@@ -184,6 +184,10 @@ pub(crate) fn tab_at(app: &App, at: Position) -> Option<Screen> {
 
 /// Where the program's screen is drawn, whatever is shown now.
 pub(crate) fn output_body(app: &App) -> Rect {
-    let area = app.area;
+    output_body_of(app.area)
+}
+
+/// The same of a dashboard that is this large.
+pub(crate) fn output_body_of(area: Rect) -> Rect {
     Rect::new(area.x, area.y + 2.min(area.height), area.width, area.height.saturating_sub(3))
 }

@@ -22,3 +22,4 @@ pub mod program;
 pub mod screens;
 mod table;
 mod terminal;
+pub mod top;

@@ -207,7 +207,12 @@ impl<'nvml> Asked<'nvml> {
 
 /// Adds the processes of both lists, each once: one with a compute and a graphics context is in both with the same figure. A
 /// process that is already there is on an instance, of which the whole device's list tells again.
-fn list(to: &mut Vec<Listed>, compute: Option<&[ProcessInfo]>, graphics: Option<&[ProcessInfo]>, instance: Option<u32>) {
+fn list(
+    to: &mut Vec<Listed>,
+    compute: Option<&[ProcessInfo]>,
+    graphics: Option<&[ProcessInfo]>,
+    instance: Option<u32>,
+) {
     let known = if instance.is_none() { to.len() } else { 0 };
     let begin = to.len();
     let lists = [(compute, Kind::Compute), (graphics, Kind::Graphics)];
@@ -263,11 +268,8 @@ mod tests {
         let mut all = Vec::new();
         list(&mut all, Some(&[process(1, 10), process(2, 20)]), Some(&[process(2, 20), process(3, u64::MAX)]), None);
         let listed = |pid, used, kind| Listed { pid, used, kind, instance: None };
-        let expected = [
-            listed(1, Some(10), Kind::Compute),
-            listed(2, Some(20), Kind::Both),
-            listed(3, None, Kind::Graphics),
-        ];
+        let expected =
+            [listed(1, Some(10), Kind::Compute), listed(2, Some(20), Kind::Both), listed(3, None, Kind::Graphics)];
         assert_eq!(all, expected);
     }
 

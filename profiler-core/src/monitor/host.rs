@@ -95,7 +95,8 @@ impl Host {
         if let Some(known) = self.known.get_mut(&pid).filter(|known| known.process.start_time == stat.start_time) {
             let seconds = now.duration_since(known.read).as_secs_f64();
             let ticks = stat.ticks.saturating_sub(known.ticks) as f64;
-            known.process.cpu_percent = (seconds > 0.0).then(|| tenths(ticks / self.ticks_per_second / seconds * 100.0));
+            known.process.cpu_percent =
+                (seconds > 0.0).then(|| tenths(ticks / self.ticks_per_second / seconds * 100.0));
             known.process.host_memory = host_memory;
             if known.name != stat.name {
                 known.name = stat.name.to_vec();

@@ -41,7 +41,8 @@ impl MonitorView {
 
     fn devices_text(&self) -> String {
         use Even::{Left, Right};
-        let head = ["GPU", "NAME", "USED", "TOTAL", "MEM%", "GPU%", "TEMP", "POWER", "CLOCKS", "FAN", "PCIE", "RX", "TX"];
+        let head =
+            ["GPU", "NAME", "USED", "TOTAL", "MEM%", "GPU%", "TEMP", "POWER", "CLOCKS", "FAN", "PCIE", "RX", "TX"];
         let even = [Left, Left, Right, Right, Right, Right, Right, Right, Right, Right, Left, Right, Right];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         let mut remarks = String::new();

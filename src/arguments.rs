@@ -31,6 +31,7 @@ pub enum Command {
     Sample(SampleArguments),
     Attach(AttachArguments),
     View(ViewArguments),
+    Top(TopArguments),
     Report(ReportArguments),
     Export(ExportArguments),
     Recover(RecoverArguments),
@@ -227,6 +228,32 @@ pub struct ViewArguments {
     /// A .mscope file or a session folder.
     #[arg(value_name = "FILE|SESSION", value_hint = ValueHint::AnyPath)]
     pub source: PathBuf,
+
+    #[command(flatten)]
+    pub screen: ScreenArguments,
+}
+
+/// Shows every GPU of this machine and every process on it; what runs under memscope with what its memory is for.
+#[derive(Args, Debug)]
+#[command(after_help = "Without a terminal it prints once. Exit status: 1 when there is no NVML.
+
+Examples:
+  memscope top
+  memscope top --once
+  memscope top --once --json | jq '.processes[] | {pid, memory_used}'
+  memscope top --json --interval 5000 >> machine.jsonl")]
+pub struct TopArguments {
+    /// Print once and leave, after the two looks that rates need.
+    #[arg(short = '1', long)]
+    pub once: bool,
+
+    /// Print JSON (docs/top.schema.json): one document with --once, else a line for each look.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Time between two looks, in milliseconds [default: 1000].
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub interval: Option<u64>,
 
     #[command(flatten)]
     pub screen: ScreenArguments,

@@ -17,6 +17,7 @@ mod driver;
 mod embedded;
 mod launch;
 mod output;
+mod process;
 mod progress;
 
 use clap::Parser;
@@ -31,6 +32,7 @@ fn main() {
         Command::Sample(sample) => commands::sample::sample(sample),
         Command::Attach(attach) => commands::attach::attach(attach),
         Command::View(view) => commands::view::view(view),
+        Command::Top(top) => commands::top::top(top),
         Command::Report(report) => commands::report::report(report),
         Command::Export(export) => commands::export::export(export),
         Command::Recover(recover) => commands::recover::recover(recover),

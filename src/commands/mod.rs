@@ -13,4 +13,5 @@ pub mod recover;
 pub mod report;
 pub mod run;
 pub mod sample;
+pub mod top;
 pub mod view;

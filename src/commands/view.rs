@@ -1,10 +1,53 @@
-//! `memscope view`: the dashboard of a finished profile.
+//! `memscope view`: the dashboard of a finished profile, or of a session folder.
 
-use anyhow::{Result, bail};
+use std::io;
+use std::path::Path;
 
-use crate::arguments::ViewArguments;
+use anyhow::{Context, Result};
+use memscope_core::explorer::Follower;
+use memscope_core::session::SessionFolder;
+use memscope_tui::app::Left;
+use memscope_tui::dashboard;
+use memscope_tui::output::Output;
+
+use crate::arguments::{ScreenArguments, ViewArguments};
+use crate::commands::conclude::transcript_of;
+use crate::commands::{attach, live};
+use crate::config::Config;
+use crate::launch::signals;
+
+/// Size of a transcript's screen until the dashboard knows its own.
+const SCREEN: (u16, u16) = (24, 80);
 
 /// Shows the profile until the user leaves.
-pub fn view(_arguments: ViewArguments) -> Result<i32> {
-    bail!("not built yet")
+pub fn view(arguments: ViewArguments) -> Result<i32> {
+    if arguments.source.is_dir() {
+        return attach::session(SessionFolder::open(&arguments.source)?, &arguments.screen);
+    }
+    let follower = Follower::of_profile(&arguments.source, || {})?;
+    let output = output(&transcript_of(&arguments.source), || false)?;
+    let options = options(&arguments.screen, output)?;
+    left(dashboard::show(&follower, None, options).context("the dashboard ended"))
+}
+
+/// What the program wrote, where that was kept.
+pub(super) fn output(transcript: &Path, grows: impl Fn() -> bool + Send + 'static) -> Result<Option<Output>> {
+    match Output::of_transcript(transcript, SCREEN.0, SCREEN.1, grows) {
+        Ok(output) => Ok(Some(output)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read the transcript {}", transcript.display())),
+    }
+}
+
+/// The look that flags, environment and configuration ask for.
+pub(super) fn options(screen: &ScreenArguments, output: Option<Output>) -> Result<dashboard::Options> {
+    Ok(live::options(&Config::load()?.look(screen), output))
+}
+
+/// The status after a dashboard that had no program: a signal that ended it ends memscope too.
+pub(super) fn left(left: Result<Left>) -> Result<i32> {
+    if let Left::Signal(signal) = left? {
+        signals::die_of(signal);
+    }
+    Ok(0)
 }

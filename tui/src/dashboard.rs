@@ -250,8 +250,9 @@ impl<A: Answers> Loop<'_, A> {
     fn tell_size(&mut self) {
         let Rect { width, height, .. } = self.app.output_area();
         let (rows, columns) = (height.max(1), width.max(1));
+        // Lines of a transcript are broken where they are shown.
+        self.app.resize_output(rows, columns);
         if let Some(program) = &mut self.program {
-            self.app.resize_output(rows, columns);
             program.resize(rows, columns);
         }
     }

@@ -7,7 +7,7 @@ use memscope_core::Category;
 use memscope_core::ledger::CATEGORIES;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Style};
+use ratatui::style::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::glyphs::Glyphs;
@@ -66,6 +66,20 @@ impl Canvas<'_> {
         self.text(x, y, width, &fitted, style)
     }
 
+    /// Writes facts with commas between them, as many as fit whole; the first in any case.
+    pub fn facts(&mut self, x: u16, y: u16, width: u16, facts: &[String], style: Style) {
+        let end = x.saturating_add(width);
+        let mut at = x;
+        for (index, fact) in facts.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            if index > 0 && usize::from(at) + 2 + columns(fact) > usize::from(end) {
+                return;
+            }
+            at = self.text(at, y, end - at, comma, style);
+            at = self.text(at, y, end - at, fact, style);
+        }
+    }
+
     /// Puts one of this terminal's characters into a cell.
     pub fn glyph(&mut self, x: u16, y: u16, glyph: &str, style: Style) {
         if let Some(cell) = self.buffer.cell_mut((x, y)) {
@@ -116,13 +130,6 @@ impl Canvas<'_> {
             (self.glyphs.patterns[category as usize], style)
         } else {
             ("█", style)
-        }
-    }
-
-    /// Dresses one cell with a category as its background.
-    pub fn ground(&mut self, x: u16, y: u16, colour: Color) {
-        if let Some(cell) = self.buffer.cell_mut((x, y)) {
-            cell.set_bg(colour);
         }
     }
 }

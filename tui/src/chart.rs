@@ -75,12 +75,11 @@ pub fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
     if let Some(cursor) = app.cursor().filter(|cursor| span.contains(cursor)) {
         cursor_line(canvas, plot, column_of(cursor, &span, plot.width.into()) as u16);
     }
-    times(canvas, axis, &span);
-    let line = if marks.is_empty() { axis } else { marks };
     if !marks.is_empty() {
         steps(canvas, marks, answer, &span);
     }
-    peak(canvas, line, answer, &span);
+    peak(canvas, if marks.is_empty() { axis } else { marks }, answer, &span);
+    times(canvas, axis, &span);
 }
 
 /// What a column shows: of the buckets that it covers, the one with most live bytes, and the most that was reserved.
@@ -204,19 +203,20 @@ fn ink(canvas: &Canvas, part: usize) -> (&'static str, Style) {
 
 /// The capacity, wherever nothing stands in front of it.
 fn limit_line(canvas: &mut Canvas, plot: Rect, limit: u64, top: u64, columns: &[Option<Bucket>]) {
-    let from_bottom = (u128::from(limit) * u128::from(plot.height) / u128::from(top.max(1))) as u16;
-    let row = plot.height.saturating_sub(from_bottom.max(1)).min(plot.height - 1);
+    let height = u128::from(plot.height);
+    let line = ((u128::from(limit) * height / u128::from(top.max(1))) as u16).min(plot.height - 1);
+    let y = plot.bottom() - 1 - line;
     let style = canvas.palette.error();
     for (column, bucket) in columns.iter().enumerate() {
-        let height = bucket.as_ref().map_or(0, tallest);
-        let reached = (u128::from(height) * u128::from(plot.height)).div_ceil(u128::from(top.max(1))) as u16;
-        if reached + row < plot.height {
-            canvas.glyph(plot.x + column as u16, plot.y + row, canvas.glyphs.limit, style);
+        let reached = (u128::from(bucket.as_ref().map_or(0, tallest)) * height).div_ceil(u128::from(top.max(1)));
+        if reached <= u128::from(line) {
+            canvas.glyph(plot.x + column as u16, y, canvas.glyphs.limit, style);
         }
     }
-    if plot.width > 30 {
-        let text = format!(" capacity {} ", units::bytes(limit));
-        canvas.text(plot.x + 1, plot.y + row, plot.width - 2, &text, style);
+    if plot.x >= GUTTER {
+        let text = short(limit);
+        canvas.text(plot.x - GUTTER, y, GUTTER - 1, &" ".repeat(usize::from(GUTTER - 1)), style);
+        canvas.right(plot.x - GUTTER, y, GUTTER - 1, &text, style);
     }
 }
 
@@ -256,7 +256,11 @@ fn times(canvas: &mut Canvas, axis: Rect, span: &Range<u64>) {
         let long = text.len() as u16;
         let centre = u32::from(axis.width.saturating_sub(1)) * u32::from(part) / u32::from(parts);
         let x = (centre as u16).saturating_sub(long / 2).min(axis.width.saturating_sub(long));
-        canvas.text(axis.x + x, axis.y, long, &text, style);
+        // The peak's mark may be there already.
+        let free = |x: u16| canvas.buffer.cell((axis.x + x, axis.y)).is_some_and(|cell| cell.symbol() == " ");
+        if (x.saturating_sub(1)..x + long + 1).all(|x| x >= axis.width || free(x)) {
+            canvas.text(axis.x + x, axis.y, long, &text, style);
+        }
     }
 }
 
@@ -317,8 +321,13 @@ mod tests {
 
     #[test]
     fn axes_end_at_numbers_that_read_well() {
-        for (value, top) in [(3 * GIB, "3 GiB"), (3 * GIB + 1, "4 GiB"), (9 * GIB, "10 GiB"), (1100 << 20, "1.25 GiB")]
-        {
+        for (value, top) in [
+            (3 * GIB, "3 GiB"),
+            (3 * GIB + 1, "3.5 GiB"),
+            (9 * GIB, "10 GiB"),
+            (17 * GIB, "20 GiB"),
+            (1100 << 20, "1.25 GiB"),
+        ] {
             assert_eq!(short(round(value)), top);
         }
         assert_eq!(round(0), 1);

@@ -19,16 +19,18 @@ fn bytes(node: &ScopeNode) -> u64 {
 /// Where the nodes lie that are wide enough to be seen, parents first.
 pub fn places(nodes: &[ScopeNode], area: Rect) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
-    let Some(root) = nodes.first().filter(|root| bytes(root) > 0) else { return places };
-    if area.is_empty() {
+    if area.is_empty() || nodes.first().is_none_or(|root| bytes(root) == 0) {
         return places;
     }
-    places.push((0, Rect { height: 1, ..area }));
+    // Levels are as high as all of them fit, and no higher than is pleasant.
+    let levels = nodes.iter().map(|node| node.depth).max().unwrap_or(0) as u16;
+    let high = (area.height / levels.saturating_add(1)).clamp(1, 3);
+    places.push((0, Rect { height: high.min(area.height), ..area }));
     let mut done = 0;
     // Breadth first: what lies inside a node is laid out when the node has its place.
     while let Some((parent, place)) = places.get(done).copied() {
         done += 1;
-        if place.bottom() >= area.bottom() {
+        if place.bottom() + high > area.bottom() {
             continue;
         }
         let (whole, end) = (bytes(&nodes[parent]).max(1), parent + nodes[parent].inside);
@@ -41,12 +43,11 @@ pub fn places(nodes: &[ScopeNode], area: Rect) -> Vec<Place> {
             sum = sum.saturating_add(bytes(&nodes[child]));
             let (from, to) = (from.min(place.width), to.min(place.width));
             if to > from {
-                places.push((child, Rect::new(place.x + from, place.y + 1, to - from, 1)));
+                places.push((child, Rect::new(place.x + from, place.bottom(), to - from, high)));
             }
             child += nodes[child].inside + 1;
         }
     }
-    let _ = root;
     places
 }
 
@@ -91,6 +92,9 @@ pub fn draw(
             canvas.text(inner.x, inner.y, inner.width, &text, style);
         } else if room >= 3 {
             canvas.fitted(inner.x, inner.y, inner.width, name, style);
+            if inner.height > 1 && columns(&figure) <= room {
+                canvas.text(inner.x, inner.y + 1, inner.width, &figure, style);
+            }
         } else if coarse {
             canvas.text(inner.x, inner.y, inner.width, "||", style);
         }
@@ -110,11 +114,13 @@ mod tests {
     #[test]
     fn children_lie_below_and_are_as_wide_as_their_bytes() {
         let nodes = [node(0, 3, 100), node(1, 1, 50), node(2, 0, 25), node(1, 0, 40)];
-        let places = places(&nodes, Rect::new(2, 1, 20, 3));
+        // Three levels in four lines: one line each.
+        let area = Rect::new(2, 1, 20, 4);
+        let places = places(&nodes, area);
         let flat: Vec<_> = places.iter().map(|(node, place)| (*node, place.x, place.y, place.width)).collect();
         assert_eq!(flat, [(0, 2, 1, 20), (1, 2, 2, 10), (3, 12, 2, 8), (2, 2, 3, 5)]);
-        assert_eq!(node_at(&nodes, Rect::new(2, 1, 20, 3), Position::new(13, 2)), Some(3));
-        assert_eq!(node_at(&nodes, Rect::new(2, 1, 20, 3), Position::new(21, 2)), None, "the root's own bytes");
+        assert_eq!(node_at(&nodes, area, Position::new(13, 2)), Some(3));
+        assert_eq!(node_at(&nodes, area, Position::new(21, 2)), None, "the root's own bytes");
     }
 
     #[test]

@@ -26,7 +26,9 @@ impl App {
             Screen::Scopes => query.scopes = true,
             Screen::Segments => {
                 let slices = screens::segments::slices(self);
-                query.segments = Some(SegmentsQuery { slices, window: self.segments.window(height) });
+                // Each of them is large: no more than are seen.
+                let first = self.segments.first;
+                query.segments = Some(SegmentsQuery { slices, window: first..first + height.max(1) });
             }
             Screen::Steps => query.steps = self.steps.window(height),
         }

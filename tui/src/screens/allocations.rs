@@ -16,7 +16,7 @@ use crate::table::{self, Column};
 /// Columns of single allocations; the first eight in the order of [`By::ALL`].
 const SINGLE: [Column; 10] = [
     Column::figures("size", 10, 0),
-    Column { title: "category", width: 11, grow: 0, rank: 1, figures: false },
+    Column { title: "category", width: 13, grow: 0, rank: 1, figures: false },
     Column { title: "known", width: 8, grow: 0, rank: 5, figures: false },
     Column::words("name", 14, 3, 0),
     Column::words("scope", 14, 4, 2),
@@ -130,7 +130,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
     }
     let selected = list.selected.checked_sub(rows.first).and_then(|row| rows.rows.get(row));
     if let (Some(row), true) = (selected, parts.detail.height > 0) {
-        detail(app, canvas, parts.detail, row);
+        detail(canvas, parts.detail, row);
     }
 }
 
@@ -150,7 +150,7 @@ fn heading(app: &App, canvas: &mut Canvas, line: Rect, rows: &RowsView) {
     let bytes = units::bytes(rows.matching_bytes);
     let whole = match (app.allocations.group, rows.matching == rows.total) {
         (Some(_), _) => format!("{}, {bytes}", units::count(rows.matching as u64, "group", "groups")),
-        (None, true) => format!("{}, {bytes}", units::grouped(rows.total as u64)),
+        (None, true) => format!("{}, {bytes}", units::count(rows.total as u64, "allocation", "allocations")),
         (None, false) => {
             format!("{} of {}, {bytes}", units::grouped(rows.matching as u64), units::grouped(rows.total as u64))
         }
@@ -185,8 +185,7 @@ fn single(app: &App, canvas: &mut Canvas, placed: &[table::Placed], y: u16, row:
             0 => (units::bytes(row.bytes), plain),
             1 => {
                 canvas.text(column.x, y, 1, glyph, ink);
-                let name = if row.category == Category::Activations { "activation" } else { row.category.name() };
-                canvas.text(column.x + 2, y, column.width.saturating_sub(2), name, ink);
+                canvas.text(column.x + 2, y, column.width.saturating_sub(2), row.category.name(), ink);
                 continue;
             }
             2 if row.origin == Origin::None => (String::new(), faint),
@@ -238,7 +237,7 @@ pub(super) fn shares(canvas: &mut Canvas, place: (u16, u16, u16), live: &[u64; 7
 }
 
 /// All that is known of the selected row.
-fn detail(app: &App, canvas: &mut Canvas, area: Rect, row: &Row) {
+fn detail(canvas: &mut Canvas, area: Rect, row: &Row) {
     let (faint, plain) = (canvas.palette.faint(), Style::new());
     canvas.heading(area, "Selected", "");
     let (first, second) = match row {
@@ -249,7 +248,7 @@ fn detail(app: &App, canvas: &mut Canvas, area: Rect, row: &Row) {
             by.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
             let parts: Vec<String> =
                 by.iter().map(|(category, bytes)| format!("{} {}", category.name(), units::bytes(*bytes))).collect();
-            (group.label.clone(), parts.join(", "))
+            (group.label.clone(), parts)
         }
         Row::Allocation(row) => {
             let scope = if row.scope.is_empty() { "outside all scopes".to_owned() } else { row.scope.clone() };
@@ -266,12 +265,11 @@ fn detail(app: &App, canvas: &mut Canvas, area: Rect, row: &Row) {
                 facts.push(row.function.clone());
             }
             facts.push(format!("since {}", units::time(row.birth.0 as f64 / 1e9)));
-            (format!("{}  in {scope}", name(row)), facts.join(", "))
+            (format!("{}  in {scope}", name(row)), facts)
         }
     };
-    let _ = app;
     canvas.fitted(area.x + 1, area.y + 1, area.width - 2, &first, plain);
-    canvas.fitted(area.x + 1, area.y + 2, area.width - 2, &second, faint);
+    canvas.facts(area.x + 1, area.y + 2, area.width - 2, &second, faint);
 }
 
 #[cfg(test)]

@@ -27,14 +27,18 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, line: Rect) {
     }
     let mut x = line.x + 1;
     for place in app.places() {
-        for binding in BINDINGS.iter().filter(|row| row.place == *place && !row.hint.is_empty()) {
-            let key = binding.keys[0].name(app.glyphs.ascii);
-            let long = (columns(&key) + 1 + binding.hint.len()) as u16;
+        let rows: Vec<_> = BINDINGS.iter().filter(|row| row.place == *place && !row.hint.is_empty()).collect();
+        // Rows that follow one another with one hint belong together: there and back.
+        for both in rows.chunk_by(|first, second| first.hint == second.hint) {
+            let names: Vec<String> = both.iter().map(|row| row.keys[0].name(app.glyphs.ascii)).collect();
+            let short = names.iter().all(|name| columns(name) == 1);
+            let key = names.join(if short { "" } else { "/" });
+            let long = (columns(&key) + 1 + both[0].hint.len()) as u16;
             if x + long > line.right() {
                 return;
             }
             let end = canvas.text(x, line.y, long, &key, palette.accent());
-            canvas.text(end + 1, line.y, long, binding.hint, palette.faint());
+            canvas.text(end + 1, line.y, long, both[0].hint, palette.faint());
             x += long + 2;
         }
     }

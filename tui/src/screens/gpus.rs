@@ -69,6 +69,12 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
     }
 }
 
+/// Its product name, without the maker's, which all have.
+fn name(device: &DeviceView) -> Option<String> {
+    let name = device.name.as_ref().or(device.sample.as_ref()?.name.as_ref())?;
+    Some(name.strip_prefix("NVIDIA ").unwrap_or(name).to_owned())
+}
+
 /// What is in use of the device as NVML counts it, the firmware's part included.
 fn used(device: &DeviceView) -> Option<u64> {
     let sample = device.sample.as_ref()?;
@@ -112,7 +118,7 @@ fn figure(canvas: &Canvas, device: &DeviceView, index: usize, title: &str, width
     };
     match title {
         "GPU" => (index.to_string(), canvas.palette.strong()),
-        "name" => of(device.name.clone().or_else(|| sample?.name.clone())),
+        "name" => of(name(device)),
         "used" => match used(device) {
             Some(used) => (units::bytes(used), load(canvas, used, capacity(device))),
             None => of(None),

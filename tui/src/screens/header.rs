@@ -28,11 +28,21 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, parts: &Parts) {
     let state = state(app);
     let room = right.saturating_sub(end + 2);
     let state_room = columns(&state.0) as u16 + 2;
-    let end = canvas.fitted(end, y, room.saturating_sub(state_room), &command, palette.strong());
+    let end = command_line(canvas, (end, y, room.saturating_sub(state_room)), &command);
     if room >= state_room {
         canvas.text(end + 2, y, state_room, &state.0, state.1);
     }
     draw_tabs(app, canvas, parts.tabs);
+}
+
+/// The command; its begin tells most.
+fn command_line(canvas: &mut Canvas, (x, y, width): (u16, u16, u16), command: &str) -> u16 {
+    let style = canvas.palette.strong();
+    let end = canvas.text(x, y, width, command, style);
+    if columns(command) > usize::from(width) && width > 1 {
+        canvas.text(end - 1, y, 1, canvas.glyphs.gap, style);
+    }
+    end
 }
 
 /// What is wrong with, or said of, all figures.
@@ -135,8 +145,8 @@ pub(super) fn target(app: &App) -> String {
     match app.target {
         Target::All => match (answer.devices.len(), answer.processes.len()) {
             (0 | 1, 0 | 1) => "total".to_owned(),
-            (devices, 0 | 1) => format!("total of {}", units::count(devices as u64, "GPU", "GPUs")),
-            (_, processes) => format!("total of {}", units::count(processes as u64, "process", "processes")),
+            (0 | 1, processes) => format!("all {processes} processes"),
+            (devices, _) => format!("all {devices} GPUs"),
         },
         Target::Device(device) => format!("GPU {device}"),
         Target::Process(process) => match answer.processes.get(process as usize) {

@@ -2,7 +2,7 @@
 //!
 //! Owns: order and names of the rows. Refuses: to fill in what was not told. Device rows hold at a sample, and carry its time.
 
-use memscope_core::explorer::{At, MomentView};
+use memscope_core::explorer::{At, MomentView, Target};
 use memscope_core::report::units;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -30,10 +30,14 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
         At::Step(_) => " at the step's peak of live bytes",
         At::Live | At::Time(_) => "",
     };
-    let title = format!("Ledger of {}{at}", super::header::target(app));
+    let sampled = now
+        .device
+        .as_ref()
+        .map_or(String::new(), |sample| format!(", the device at {}", units::time(sample.rows.time.0 as f64 / 1e9)));
+    let title = format!("Ledger of {}{at}{sampled}", super::header::target(app));
     let reserved = units::bytes(now.state.rows.reserved);
     let whole = match now.capacity {
-        Some(capacity) => format!("{reserved} reserved of {} capacity", units::bytes(capacity)),
+        Some(capacity) => format!("{reserved} of {} reserved", units::bytes(capacity)),
         None => format!("{reserved} reserved"),
     };
     canvas.heading(area, &title, &whole);
@@ -42,7 +46,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
     draw_bar(canvas, now, &rows, place);
     if area.height > 2 {
         let figures = Rect { y: area.y + 2, height: area.height - 2, ..area };
-        draw_rows(canvas, now, &rows, figures);
+        draw_rows(app, canvas, now, &rows, figures);
     }
 }
 
@@ -107,18 +111,18 @@ fn draw_bar(canvas: &mut Canvas, now: &MomentView, rows: &[Row], (x, y, width): 
 }
 
 /// The figures, as many on a line as fit.
-fn draw_rows(canvas: &mut Canvas, now: &MomentView, rows: &[Row], area: Rect) {
+fn draw_rows(app: &App, canvas: &mut Canvas, now: &MomentView, rows: &[Row], area: Rect) {
     let (plain, faint) = (Style::new(), canvas.palette.faint());
     let live = units::bytes(now.state.rows.live_bytes());
     // Mark, name, figure.
     let mut items: Vec<(&str, Style, String, String)> = Vec::with_capacity(rows.len() + 6);
     items.push((" ", plain, "live".to_owned(), live));
+    if let (Some(capacity), Some(sample)) = (now.capacity, &now.device) {
+        items.push((" ", plain, "free".to_owned(), units::bytes(capacity.saturating_sub(sample.rows.device_used))));
+    }
     for row in rows {
         let figure = row.figure.clone().unwrap_or_else(|| "not told".to_owned());
         items.push((row.part.glyph, row.part.style, row.name.to_owned(), figure));
-    }
-    if let (Some(capacity), Some(sample)) = (now.capacity, &now.device) {
-        items.push((" ", plain, "free".to_owned(), units::bytes(capacity.saturating_sub(sample.rows.device_used))));
     }
     if now.state.managed.reserved > 0 {
         items.push((" ", plain, "managed, apart".to_owned(), units::bytes(now.state.managed.reserved)));
@@ -126,11 +130,14 @@ fn draw_rows(canvas: &mut Canvas, now: &MomentView, rows: &[Row], area: Rect) {
     if now.host.reserved > 0 {
         items.push((" ", plain, "pinned host".to_owned(), units::bytes(now.host.reserved)));
     }
-    let note = match &now.device {
-        Some(sample) => format!("device rows: sample of {}", units::time(sample.rows.time.0 as f64 / 1e9)),
-        None => "device rows: not known".to_owned(),
-    };
-    items.push((" ", plain, note, String::new()));
+    if now.device.is_none() {
+        let why = match app.target {
+            Target::All if app.answer.devices.len() > 1 => "of one GPU only (Tab)",
+            Target::Process(_) => "of one GPU only (Tab)",
+            _ => "no telemetry sample yet",
+        };
+        items.push((" ", plain, "device rows".to_owned(), why.to_owned()));
+    }
     let (mut x, mut y) = (area.x, area.y);
     for (mark, style, name, figure) in items {
         let long = (3 + columns(&name) + usize::from(!figure.is_empty()) + columns(&figure)) as u16;

@@ -12,7 +12,7 @@ use super::{gpus, ledger};
 use crate::app::App;
 use crate::canvas::{Canvas, STACKED, columns, wrap};
 use crate::chart;
-use crate::dialog::severity;
+use crate::dialog::{sentence, severity};
 use crate::table::{self, Column};
 
 /// Where its parts are; an empty one is not drawn.
@@ -46,13 +46,14 @@ pub(crate) fn layout(app: &App, body: Rect) -> Layout {
     };
     let width = usize::from(body.width.saturating_sub(2));
     let failures = app.answer.findings.iter().filter(|finding| finding.severity == Severity::Error);
-    let failures: usize = failures.map(|finding| failure_lines(finding, width).len()).sum();
+    let failures: usize = failures.map(|finding| failure_lines(app, finding, width).len()).sum();
     let failures = take(&mut left, (failures as u16).min((body.height / 4).max(2)));
-    let gpus = take(&mut left, gpus::height(app, (body.height / 3).max(2)));
+    let gpus = take(&mut left, gpus::height(app, (body.height * 3 / 7).max(2)));
     let ledger = take(
         &mut left,
         match (body.height, body.width) {
             (0..16, _) => 2,
+            (0..30, _) if gpus > 4 => 3,
             (_, 150..) => 3,
             (_, _) => 4,
         },
@@ -80,20 +81,18 @@ pub(crate) fn layout(app: &App, body: Rect) -> Layout {
     let (title, chart, bottom, line) = (next(title), next(chart), next(bottom), next(line));
     let part = |from: u16, to: u16| Rect { x: bottom.x + from, width: to.saturating_sub(from), ..bottom };
     let (first, second) = match body.width {
-        0..110 => (50.min(body.width), body.width),
-        110..160 => (52, 52 + (body.width - 52) * 2 / 5),
-        _ => (64, 64 + (body.width - 64) * 2 / 5),
+        0..110 => (52.min(body.width), body.width),
+        110..160 => (61, body.width),
+        _ => (68, 68 + (body.width - 68) * 2 / 5),
     };
-    Layout {
-        failures,
-        gpus,
-        ledger,
-        title,
-        chart,
-        categories: part(0, first),
-        scopes: part(first + 1, second),
-        findings: if narrow { line } else { part(second + 1, body.width) },
+    let mut scopes = part(first + 1, second);
+    let mut findings = if narrow { line } else { part(second + 1, body.width) };
+    if (110..160).contains(&body.width) {
+        // Side by side both would be too narrow.
+        findings = Rect { y: scopes.y + scopes.height / 2, height: scopes.height.div_ceil(2), ..scopes };
+        scopes.height /= 2;
     }
+    Layout { failures, gpus, ledger, title, chart, categories: part(0, first), scopes, findings }
 }
 
 /// Draws the screen.
@@ -123,20 +122,20 @@ fn chart_title(app: &App, canvas: &mut Canvas, line: Rect) {
         let live = units::bytes(peak.state.rows.live_bytes());
         format!("peak of live {live} at {}{step}", units::time(peak.state.time.0 as f64 / 1e9))
     });
-    canvas.heading(line, "Live bytes by category, and reserved", &peak);
+    canvas.heading(line, "Live bytes by category", &peak);
 }
 
 /// A failure in full: its sentence, then what to do.
-fn failure_lines(finding: &Finding, width: usize) -> Vec<(String, bool)> {
-    let message = wrap(&format!("ERROR {}.", finding.message), width);
-    let advice = wrap(&format!("To do: {}.", finding.advice), width);
+fn failure_lines(app: &App, finding: &Finding, width: usize) -> Vec<(String, bool)> {
+    let message = wrap(&format!("ERROR {}.", sentence(app, &finding.message)), width);
+    let advice = wrap(&format!("To do: {}.", sentence(app, &finding.advice)), width);
     message.into_iter().map(|line| (line, true)).chain(advice.into_iter().map(|line| (line, false))).collect()
 }
 
 fn failures(app: &App, canvas: &mut Canvas, area: Rect) {
     let errors = app.answer.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let lines: Vec<(String, bool)> =
-        errors.flat_map(|finding| failure_lines(finding, usize::from(area.width.saturating_sub(2)))).collect();
+        errors.flat_map(|finding| failure_lines(app, finding, usize::from(area.width.saturating_sub(2)))).collect();
     let height = usize::from(area.height);
     let cut = lines.len() > height;
     for (row, (line, fact)) in lines.iter().take(height).enumerate() {
@@ -158,7 +157,7 @@ fn finding_line(app: &App, canvas: &mut Canvas, line: Rect) {
     let end = canvas.text(line.x + 1, line.y, line.width, name, style);
     let tail = if more > 0 { format!("  f: {more} more") } else { "  f: what to do".to_owned() };
     let room = line.right().saturating_sub(end + 2 + columns(&tail) as u16);
-    let end = canvas.fitted(end + 1, line.y, room, &first.message, Style::new());
+    let end = canvas.fitted(end + 1, line.y, room, &sentence(app, &first.message), Style::new());
     canvas.text(end, line.y, line.right().saturating_sub(end), &tail, app.palette.faint());
 }
 
@@ -175,7 +174,7 @@ fn findings(app: &App, canvas: &mut Canvas, area: Rect) {
     for finding in others {
         let (name, style) = severity(&app.palette, finding.severity);
         let width = usize::from(area.width.saturating_sub(2));
-        let message = wrap(&format!("{name} {}.", finding.message), width);
+        let message = wrap(&format!("{name} {}.", sentence(app, &finding.message)), width);
         let advice = wrap(&format!("{}.", finding.advice), width.saturating_sub(2));
         for (row, line) in message.iter().enumerate() {
             if y < area.bottom() {
@@ -211,7 +210,7 @@ fn categories(app: &App, canvas: &mut Canvas, area: Rect) {
     canvas.heading(area, "Categories", &format!("{} live", units::bytes(live)));
     let columns = {
         let mut columns = CATEGORY_COLUMNS;
-        if area.width >= 60 {
+        if area.width >= 66 {
             columns[4] = Column::figures("since last step", 15, 2);
             columns[2] = Column::figures("at live peak", 12, 1);
         } else {

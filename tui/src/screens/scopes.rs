@@ -178,5 +178,5 @@ fn detail(canvas: &mut Canvas, area: Rect, nodes: &[ScopeNode], position: usize)
     by.retain(|(_, bytes)| *bytes > 0);
     by.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     facts.extend(by.iter().map(|(category, bytes)| format!("{} {}", category.name(), units::bytes(*bytes))));
-    canvas.text(area.x + 1, area.y + 1, area.width - 1, &facts.join(", "), canvas.palette.faint());
+    canvas.facts(area.x + 1, area.y + 1, area.width - 2, &facts, canvas.palette.faint());
 }

@@ -24,7 +24,7 @@ const COLUMNS: [Column; 9] = [
 ];
 const MAP: usize = 1;
 
-/// Lines of the selected container's own map; it is so many times as fine.
+/// Lines of the selected container's own map.
 const FINER: usize = 4;
 
 /// Where its parts are.
@@ -61,11 +61,9 @@ fn columns(area: Rect) -> Vec<table::Placed> {
     table::place(&COLUMNS, area.x + 1, area.width.saturating_sub(3))
 }
 
-/// Slices to ask for: as many as the map of a line has cells, times the lines of the selected one's own map.
+/// Slices to ask for: one for each cell of the selected container's own map.
 pub(crate) fn slices(app: &App) -> usize {
-    let placed = columns(layout(super::parts(app).body).titles);
-    let width = placed.iter().find(|column| column.index == MAP).map_or(1, |column| column.width);
-    usize::from(width.max(1)) * FINER
+    usize::from(app.area.width.saturating_sub(2).max(1)) * FINER
 }
 
 /// Draws the screen.
@@ -114,19 +112,19 @@ fn percent(share: Option<f64>) -> String {
 /// How much is free in all, and how badly it is scattered.
 fn summary(canvas: &mut Canvas, line: Rect, view: &SegmentsView) {
     let leaves = units::count(view.leaves as u64, "driver allocation holds", "driver allocations hold");
-    let text = if view.total == 0 {
-        format!("No allocation holds blocks: there is no cache to map. {leaves} no blocks.")
+    let free = view.bytes.saturating_sub(view.in_blocks);
+    let facts = if view.total == 0 {
+        vec!["No allocation holds blocks: there is no cache to map".to_owned(), format!("{leaves} no blocks")]
     } else {
-        let free = view.bytes.saturating_sub(view.in_blocks);
-        format!(
-            "in blocks {}, free {}, largest hole {}, external fragmentation {}; {leaves} no blocks",
-            units::bytes(view.in_blocks),
-            units::bytes(free),
-            units::bytes(view.largest_hole),
-            percent(view.fragmentation()),
-        )
+        vec![
+            format!("in blocks {}", units::bytes(view.in_blocks)),
+            format!("free {}", units::bytes(free)),
+            format!("largest hole {}", units::bytes(view.largest_hole)),
+            format!("fragmentation {}", percent(view.fragmentation())),
+            format!("{leaves} no blocks"),
+        ]
     };
-    canvas.text(line.x + 1, line.y, line.width.saturating_sub(1), &text, Style::new());
+    canvas.facts(line.x + 1, line.y, line.width.saturating_sub(2), &facts, Style::new());
 }
 
 fn row(canvas: &mut Canvas, placed: &[table::Placed], y: u16, segment: &Segment) {

@@ -153,17 +153,21 @@ pub fn leaking() -> Trace {
 /// Three steps that fill the device, and a fourth whose forward pass does not fit.
 pub fn out_of_memory() -> Trace {
     let mut trace = begin(&["python", "train.py", "--batch", "64"], None);
-    model(&mut trace, 5);
+    model(&mut trace, 4);
     for number in 1..=3 {
-        step(&mut trace, number, 5, 0);
+        step(&mut trace, number, 4, 0);
     }
     trace.step(4);
     trace.phase("forward");
     trace.push("model");
     trace.push("h.0");
     trace.now += SECOND / 10;
-    trace.block(POOL, 40_000 * MIB, Category::Activations, "h.0.attn.out");
+    trace.allocate(0xa0_0000_0000, 15 * GIB);
+    trace.block(0xa0_0000_0000, 14 * GIB, Category::Activations, "h.0.attn.scores");
+    trace.block(POOL, 30_000 * MIB, Category::Activations, "h.0.attn.out");
     trace.refuse(6 * GIB, 2 * GIB + 123, 80 * GIB);
+    trace.now += SECOND / 10;
+    trace.sample(sample(0, 80 * GIB, 75 * GIB + 256 * MIB + 480 * MIB, 1536 * MIB));
     trace.now += SECOND / 10;
     trace.end(1);
     trace

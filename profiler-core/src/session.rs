@@ -183,9 +183,10 @@ impl SessionFolder {
         Ok(folder)
     }
 
-    /// The sessions of this user that can be found by their links, running or not, oldest first.
+    /// The sessions of this user that can be found, running or not, oldest first: by their links in `$XDG_RUNTIME_DIR`, and,
+    /// since a container often has none, by their logs in shared memory.
     pub fn list() -> Vec<SessionFolder> {
-        links_folder().map(|links| list_in(&links)).unwrap_or_default()
+        list_in(links_folder().as_deref(), Path::new(SHARED_MEMORY))
     }
 
     /// The folder's path.
@@ -306,22 +307,32 @@ pub fn orphaned_logs() -> Vec<PathBuf> {
 }
 
 fn orphaned_logs_in(shared: &Path) -> Vec<PathBuf> {
-    let prefix = shared_name("");
-    let Ok(entries) = fs::read_dir(shared) else { return Vec::new() };
-    let ours =
-        entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)));
-    ours.map(|entry| entry.path()).filter(|path| !path.join("session").join("manifest.json").exists()).collect()
+    logs_in(shared).filter(|path| !path.join("session").join("manifest.json").exists()).collect()
 }
 
-fn list_in(links: &Path) -> Vec<SessionFolder> {
-    let Ok(entries) = fs::read_dir(links) else { return Vec::new() };
-    let folders = entries.flatten().filter_map(|entry| {
-        let folder = SessionFolder::open(&fs::read_link(entry.path()).ok()?).ok()?;
+fn list_in(links: Option<&Path>, shared: &Path) -> Vec<SessionFolder> {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let linked = links.into_iter().flat_map(entries);
+    let sharing = logs_in(shared).map(|logs| logs.join("session"));
+    let folders = linked.chain(sharing).filter_map(|link| {
+        let folder = SessionFolder::open(&fs::read_link(link).ok()?).ok()?;
         Some((folder.manifest().ok()?.session.start_realtime_ns, folder))
     });
     let mut found: Vec<(u64, SessionFolder)> = folders.collect();
-    found.sort_by_key(|(begun, _)| *begun);
+    found.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
+    found.dedup_by(|a, b| a.1 == b.1);
     found.into_iter().map(|(_, folder)| folder).collect()
+}
+
+/// This user's folders of logs in shared memory. What another user has put there under such a name is passed over.
+fn logs_in(shared: &Path) -> impl Iterator<Item = PathBuf> {
+    let prefix = shared_name("");
+    let entries = fs::read_dir(shared).into_iter().flatten().flatten();
+    let ours = entries.filter(move |entry| {
+        let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix));
+        named && entry.metadata().is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == getuid().as_raw())
+    });
+    ours.map(|entry| entry.path())
 }
 
 fn links_folder() -> Option<PathBuf> {

@@ -49,7 +49,10 @@ fn a_session_is_private_complete_and_found_again() {
 
     assert_eq!(SessionFolder::open(folder.path()).unwrap(), folder);
     assert_eq!(SessionFolder::open(&place.output).unwrap(), folder, "the output's name will do");
-    assert_eq!(list_in(&place.links), std::slice::from_ref(&folder));
+    let found = std::slice::from_ref(&folder);
+    assert_eq!(list_in(Some(&place.links), &place.shared), found, "found twice, told once");
+    assert_eq!(list_in(None, &place.shared), found, "where there is no folder of links");
+    assert_eq!(list_in(Some(&place.links), Path::new("/no/such")), found, "where there is no shared memory");
 
     folder.mark_finished(Some(3)).unwrap();
     assert_eq!(folder.state().unwrap(), State::Finished);
@@ -61,7 +64,7 @@ fn a_session_is_private_complete_and_found_again() {
     let path = folder.path().to_path_buf();
     folder.remove().unwrap();
     assert!(!path.exists());
-    assert_eq!(list_in(&place.links), [], "a link that leads nowhere is no session");
+    assert_eq!(list_in(Some(&place.links), &place.shared), [], "a link that leads nowhere is no session");
 }
 
 #[test]

@@ -212,9 +212,8 @@ impl Model {
             return;
         }
         self.allocations[id.0 as usize] = is;
-        let rows = self.rows_mut(was.memory, was.device);
-        rows.leave(&was);
-        rows.enter(&is);
+        self.leave(&was);
+        self.enter(&is);
         changes.retagged.push(Retag { allocation: id, was: was.category, is: category, origin });
     }
 

@@ -34,7 +34,7 @@ impl Model {
         let ranges = if allocation.is(flag::BLOCK) { &mut process.memory.blocks } else { &mut process.memory.owned };
         ranges.enter(allocation.address, allocation.bytes, id);
         self.allocations.push(allocation);
-        self.rows_mut(allocation.memory, allocation.device).enter(&allocation);
+        self.enter(&allocation);
         self.note_peak(allocation.device);
         Some(id)
     }
@@ -47,7 +47,7 @@ impl Model {
         allocation.death_ticks = state.ticks.unwrap_or_default();
         allocation.flags |= flag::DEAD | flags;
         let allocation = *allocation;
-        self.rows_mut(allocation.memory, allocation.device).leave(&allocation);
+        self.leave(&allocation);
         changes.ended.push(id);
         position
     }
@@ -138,7 +138,7 @@ impl Model {
         state.void(position);
         let ranges = if allocation.is(flag::BLOCK) { &mut state.memory.blocks } else { &mut state.memory.owned };
         ranges.enter(allocation.address, allocation.bytes, id);
-        self.rows_mut(allocation.memory, allocation.device).enter(&allocation);
+        self.enter(&allocation);
         self.note_peak(allocation.device);
         changes.revived.push(id);
     }
@@ -180,9 +180,8 @@ impl Model {
         }
         let container = Allocation { flags: allocation.flags | flag::CONTAINER, ..allocation };
         self.allocations[id.0 as usize] = container;
-        let rows = self.rows_mut(allocation.memory, allocation.device);
-        rows.leave(&allocation);
-        rows.enter(&container);
+        self.leave(&allocation);
+        self.enter(&container);
         changes.containers.push(id);
     }
 }

@@ -55,6 +55,13 @@ impl Ranges {
         found
     }
 
+    /// Gives what is live the numbers that it has from now on.
+    pub fn renumber(&mut self, now: impl Fn(AllocationId) -> Option<AllocationId>) {
+        for span in self.spans.values_mut() {
+            span.id = now(span.id).unwrap_or(span.id);
+        }
+    }
+
     /// First addresses of all ranges, in order.
     pub fn addresses(&self) -> Vec<u64> {
         self.spans.keys().copied().collect()

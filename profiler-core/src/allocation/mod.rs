@@ -8,6 +8,7 @@
 
 mod apply;
 mod device;
+mod forget;
 mod lifetime;
 mod memory;
 mod model;

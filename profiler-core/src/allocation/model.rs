@@ -12,6 +12,7 @@ use crate::ledger::{CATEGORIES, EventRows};
 use crate::report::Report;
 
 use super::device::Device;
+use super::forget::Forgotten;
 use super::names::{Names, Scopes};
 use super::process::Process;
 use super::row::{Allocation, AllocationId};
@@ -35,6 +36,7 @@ pub struct Model {
     pub(crate) markers: Vec<Marker>,
     pub(crate) telemetry: Vec<TelemetrySample>,
     pub(crate) doubts: Doubts,
+    pub(crate) forgotten: Forgotten,
     peak_live: u64,
 }
 
@@ -260,7 +262,7 @@ impl Model {
     pub fn progress(&self) -> Progress {
         let mut progress = Progress {
             peak_live_bytes: self.peak_live,
-            allocations: self.allocations.len() as u64,
+            allocations: self.seen(),
             step: self.last_step(),
             processes: self.processes.len() as u64,
             dropped_events: self.processes.iter().map(|process| process.counters.dropped).sum(),
@@ -309,16 +311,32 @@ impl Model {
         position
     }
 
-    /// The ledger in which an allocation counts.
-    pub(crate) fn rows_mut(&mut self, memory: MemoryKind, device: u16) -> &mut EventRows {
+    /// An allocation is live from now on, with its present category and kind.
+    pub(crate) fn enter(&mut self, allocation: &Allocation) {
+        self.ledgers(allocation, EventRows::enter);
+    }
+
+    /// An allocation is live no more; it must have entered with the same category and kind.
+    pub(crate) fn leave(&mut self, allocation: &Allocation) {
+        self.ledgers(allocation, EventRows::leave);
+    }
+
+    /// The ledgers in which an allocation counts.
+    fn ledgers(&mut self, allocation: &Allocation, act: impl Fn(&mut EventRows, &Allocation)) {
+        let Allocation { memory, device, .. } = *allocation;
         if memory == MemoryKind::Host {
-            return &mut self.host;
+            return act(&mut self.host, allocation);
         }
-        let device = self.resolve(device) as usize;
-        match (self.devices.get_mut(device), memory) {
-            (None, _) => &mut self.host,
-            (Some(device), MemoryKind::Managed) => &mut device.managed,
-            (Some(device), _) => &mut device.rows,
+        let position = self.resolve(device) as usize;
+        match (self.devices.get_mut(position), memory) {
+            (None, _) => act(&mut self.host, allocation),
+            (Some(device), MemoryKind::Managed) => act(&mut device.managed, allocation),
+            (Some(of), _) => {
+                act(&mut of.rows, allocation);
+                if let Some(process) = self.processes.get_mut(allocation.process as usize) {
+                    act(process.held_mut(device), allocation);
+                }
+            }
         }
     }
 

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 use crate::journal::entry::{Calibration, Counters, Nanoseconds, ProcessIndex, ProcessInfo};
 
+use crate::ledger::EventRows;
+
 use super::memory::Memory;
 use super::names::Scopes;
 use super::row::AllocationId;
@@ -109,7 +111,11 @@ pub(crate) struct Process {
     pub ticks: Option<u64>,
     /// First slot that was not seen yet.
     pub next_slot: u64,
+    /// The ledger of device memory that this process holds on each device that it used.
+    pub held: Vec<(u16, EventRows)>,
     changes: Vec<Packed>,
+    /// Changes before those, which were walked and dropped.
+    dropped: usize,
 }
 
 impl Process {
@@ -138,31 +144,52 @@ impl Process {
             exit: None,
             ticks: None,
             next_slot: 0,
+            held: Vec::new(),
             changes: Vec::new(),
+            dropped: 0,
         }
     }
 
     /// Appends a change and returns its position.
     pub fn push(&mut self, change: Change) -> usize {
         self.changes.push(change.into());
-        self.changes.len() - 1
+        self.dropped + self.changes.len() - 1
     }
 
-    /// Takes a change back.
+    /// Takes a change back; one that was dropped has been walked, and is put right there.
     pub fn void(&mut self, position: usize) {
-        if let Some(change) = self.changes.get_mut(position) {
+        if let Some(change) = position.checked_sub(self.dropped).and_then(|position| self.changes.get_mut(position)) {
             *change = Change::Void.into();
         }
     }
 
     /// The change at this position, in slot order.
     pub fn change(&self, position: usize) -> Option<Change> {
-        self.changes.get(position).map(|packed| (*packed).into())
+        self.changes.get(position.checked_sub(self.dropped)?).map(|packed| (*packed).into())
     }
 
-    /// How many changes there are.
+    /// How many changes there are, those that were dropped too.
     pub fn changes(&self) -> usize {
-        self.changes.len()
+        self.dropped + self.changes.len()
+    }
+
+    /// Drops the changes before this position.
+    pub fn drop_changes(&mut self, before: usize) {
+        let count = before.saturating_sub(self.dropped).min(self.changes.len());
+        self.changes.drain(..count);
+        self.dropped += count;
+    }
+
+    /// The ledger of what it holds on a device.
+    pub fn held_mut(&mut self, device: u16) -> &mut EventRows {
+        let position = match self.held.iter().position(|(known, _)| *known == device) {
+            Some(position) => position,
+            None => {
+                self.held.push((device, EventRows::default()));
+                self.held.len() - 1
+            }
+        };
+        &mut self.held[position].1
     }
 
     /// Time of a reading of this process's clock, after the session's start (which is time 0).

@@ -160,16 +160,29 @@ impl Explorer {
         self.pace.due()
     }
 
-    /// From now on the session is a whole, and is walked as one: every figure is exact.
+    /// From now on the session is a whole, and is walked as one: every figure is exact. One of which something was forgotten
+    /// keeps the figures of its running.
     fn end(&mut self, state: Running) {
+        let last = if self.walk.has_forgotten {
+            self.state = Running::Live;
+            self.advance();
+            if state == Running::Ended {
+                self.walk.end_well(&self.model);
+            }
+            let last = self.model.last_time();
+            self.walk.finish(last);
+            last
+        } else {
+            let (walk, last) = Walk::whole(&self.model, true);
+            self.walk = walk;
+            last
+        };
         self.state = state;
         self.alarm = true;
         self.past += 1;
         self.pace = Pace::new(0);
         self.late = Late::default();
         self.grown = false;
-        let (walk, last) = Walk::whole(&self.model, true);
-        self.walk = walk;
         self.ended_at = Some(self.model.end.as_ref().map_or(last, |end| end.time));
     }
 
@@ -178,11 +191,7 @@ impl Explorer {
         let mut explorer = Explorer::over(model, Limits::NONE);
         explorer.end(Running::Ended);
         explorer.given = Some(Arc::new(findings));
-        for (position, sample) in explorer.model.telemetry.iter().enumerate() {
-            for device in &sample.devices {
-                explorer.latest_sample.insert(crate::allocation::canonical(&device.uuid), position);
-            }
-        }
+        explorer.find_latest_samples();
         explorer
     }
 
@@ -196,9 +205,13 @@ impl Explorer {
             return;
         }
         if self.walk.is_mistaken(&self.model) {
-            self.walk = Walk::with_parts(Nanoseconds(0));
-            self.late = Late::default();
             self.past += 1;
+            if self.walk.has_forgotten {
+                self.walk.move_devices(&self.model);
+            } else {
+                self.walk = Walk::with_parts(Nanoseconds(0));
+                self.late = Late::default();
+            }
         }
         if !self.late.is_empty() {
             self.walk.correct(&self.model, &mut self.late);
@@ -209,6 +222,21 @@ impl Explorer {
         self.alarm |= self.walk.refusals.len() > refusals;
         let last = self.model.last_time();
         self.walk.tracks().for_each(|track| track.pass(last));
+        self.bound();
+    }
+
+    /// Numbers of allocations mean others from now on.
+    pub(super) fn forget_lists(&mut self) {
+        self.lists.rows.forget();
+        self.lists.segments.forget();
+    }
+
+    pub(super) fn find_latest_samples(&mut self) {
+        for (position, sample) in self.model.telemetry.iter().enumerate() {
+            for device in &sample.devices {
+                self.latest_sample.insert(crate::allocation::canonical(&device.uuid), position);
+            }
+        }
     }
 
     /// Answers a question. Figures are those of all entries so far; of a large list, [`super::RowsView::as_of`] says of when it

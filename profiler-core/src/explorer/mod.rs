@@ -4,11 +4,13 @@
 //! of its own while a session runs. Refuses: terminals, windows, colours and keys; and to write anything.
 
 mod answer;
+mod bound;
 #[expect(clippy::module_inception, reason = "the room's name, and its one type")]
 mod explorer;
 pub mod filter;
 mod find;
 mod follower;
+mod holding;
 mod limits;
 mod live;
 mod moment;
@@ -28,5 +30,6 @@ pub use answer::{
 pub use explorer::Explorer;
 pub use find::find_session;
 pub use follower::Follower;
+pub use holding::Holding;
 pub use limits::Limits;
 pub use query::{At, Column, Grouping, Query, RowsQuery, SegmentsQuery, Target};

@@ -22,7 +22,7 @@ impl Explorer {
 
     /// Before this time lists are incomplete.
     pub(super) fn forgotten_before(&self) -> Option<Nanoseconds> {
-        None
+        self.walk.forgotten_before
     }
 
     pub(super) fn session(&self) -> SessionView {
@@ -32,7 +32,7 @@ impl Explorer {
             state: self.state,
             exit_status: model.end.as_ref().and_then(|end| end.exit_status),
             last_time: self.last_time(),
-            allocations: model.allocations.len() as u64,
+            allocations: model.seen(),
             dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
             forgotten_before: self.forgotten_before(),
             notices: self.notices.clone(),

@@ -230,7 +230,7 @@ fn recording(model: &Model) -> Vec<Finding> {
 }
 
 fn nothing_captured(model: &Model) -> Option<String> {
-    if !model.allocations.is_empty() || model.markers.iter().any(|marker| marker.failure().is_some()) {
+    if model.seen() > 0 || model.markers.iter().any(|marker| marker.failure().is_some()) {
         return None;
     }
     // What was seen before the launch says more than what is missing after it.
@@ -251,8 +251,9 @@ fn nothing_captured(model: &Model) -> Option<String> {
 fn doubts(model: &Model) -> Vec<Finding> {
     let doubts = &model.doubts;
     let missed = model.allocations.iter().filter(|allocation| allocation.is(flag::MISSED_FREE));
+    let forgotten = (model.forgotten.missed, model.forgotten.missed_bytes);
     let (missed, missed_bytes) =
-        missed.fold((0, 0), |(count, sum), allocation| (count + 1, allocation.bytes.wrapping_add(sum)));
+        missed.fold(forgotten, |(count, sum), allocation| (count + 1, allocation.bytes.wrapping_add(sum)));
     let frees = doubts.free_of_unknown + doubts.block_free_of_unknown;
     let before = "start the program under memscope from its beginning; otherwise report it as a defect of memscope";
     let mut findings = Vec::new();

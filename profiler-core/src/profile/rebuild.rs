@@ -317,7 +317,7 @@ fn settle(model: &mut Model) {
         let last_of = &mut last[allocation.process as usize];
         *last_of = Some(last_of.unwrap_or_default().max(end));
         if !allocation.is(flag::DEAD) {
-            model.rows_mut(allocation.memory, allocation.device).enter(allocation);
+            model.enter(allocation);
         }
     }
     model.allocations = allocations;

@@ -39,6 +39,12 @@ impl OrderClock {
         }
     }
 
+    /// A time at or after that of the change at this position: that of the next entry.
+    pub fn time_of(&self, order: u32) -> Nanoseconds {
+        let after = self.entries.partition_point(|(noted, _)| *noted < order);
+        self.entries.get(after).map_or(self.last, |(_, time)| *time)
+    }
+
     /// Nobody asks for earlier positions any more.
     pub fn forget_before(&mut self, order: u32) {
         let first = self.entries.partition_point(|(noted, _)| *noted <= order).saturating_sub(1);

@@ -39,8 +39,9 @@ pub(crate) struct DeviceTrack {
     before_exit: Option<State>,
     /// The state since which memory was only given back.
     before_frees: Option<State>,
-    /// Where live bytes were largest before they were larger.
+    /// Where live bytes were largest before they were larger: in all, and within the step that runs.
     former: VecDeque<State>,
+    former_of_step: VecDeque<State>,
 }
 
 impl DeviceTrack {
@@ -69,17 +70,15 @@ impl DeviceTrack {
             step.births += 1;
             step.shape.include(live);
             if live > step.peak.rows.live_bytes() {
-                step.peak = now;
+                let former = std::mem::replace(&mut step.peak, now);
+                remember(&mut self.former_of_step, former);
             }
         }
     }
 
     fn new_peak(&mut self, state: State) {
         if let Some(former) = self.figures.live.replace(state) {
-            if self.former.len() == FORMER {
-                self.former.pop_front();
-            }
-            self.former.push_back(former);
+            remember(&mut self.former, former);
         }
     }
 
@@ -144,6 +143,7 @@ impl DeviceTrack {
             return;
         }
         self.end_step();
+        self.former_of_step.clear();
         self.step_processes = vec![process];
         self.now.step = Some(number);
         let next = self.steps_forgotten + self.figures.steps.len();
@@ -238,31 +238,42 @@ impl DeviceTrack {
     }
 
     /// Puts right what is kept of the past, after facts were learned late. Sums are then exact. A maximum is exact when the
-    /// facts made sums smaller since some birth, and no more than [`FORMER`] maxima followed that birth; otherwise a larger
-    /// sum may have been between two of the moments that are kept.
+    /// facts made sums smaller since some birth, and no more than [`FORMER`] maxima followed that birth, in the same step;
+    /// otherwise a larger sum may have been between two of the moments that are kept.
     pub fn amend(&mut self, corrections: &Corrections) {
         let figures = &mut self.figures;
         let states = [&mut self.now].into_iter().chain(&mut figures.live).chain(&mut figures.reserved);
-        let states = states.chain(&mut self.before_exit).chain(&mut self.before_frees).chain(&mut self.former);
+        let states = states.chain(&mut self.before_exit).chain(&mut self.before_frees);
+        let states = states.chain(&mut self.former).chain(&mut self.former_of_step);
         states.for_each(|state| corrections.apply(state));
         for step in &mut figures.steps {
             corrections.apply(&mut step.peak);
             step.end.iter_mut().for_each(|end| corrections.apply(end));
         }
         self.drawing.amend(corrections);
-        if let Some(position) = self.step_now.and_then(|position| position.checked_sub(self.steps_forgotten))
-            && let Some(step) = figures.steps.get_mut(position)
-            && self.now.rows.live_bytes() > step.peak.rows.live_bytes()
-        {
-            step.peak = self.now;
+        let candidates: Vec<State> = self.former_of_step.iter().copied().chain([self.now]).collect();
+        if let Some(step) = self.running_step() {
+            step.peak = largest(candidates.into_iter().chain([step.peak])).unwrap_or(step.peak);
+            let order = step.peak.order;
+            self.former_of_step.retain(|state| state.order < order);
         }
-        let steps = figures.steps.iter().map(|step| step.peak);
-        let candidates = figures.live.into_iter().chain(self.former.iter().copied()).chain(steps).chain([self.now]);
-        // Of equal ones the earliest, as in a walk.
-        let largest = candidates.max_by_key(|state| (state.rows.live_bytes(), std::cmp::Reverse(state.order)));
-        figures.live = largest.filter(|state| state.rows.live_bytes() > 0);
-        self.former.retain(|state| figures.live.is_some_and(|live| state.order < live.order));
+        let steps = self.figures.steps.iter().map(|step| step.peak);
+        let candidates = self.figures.live.into_iter().chain(self.former.iter().copied()).chain(steps).chain([self.now]);
+        self.figures.live = largest(candidates).filter(|state| state.rows.live_bytes() > 0);
+        self.former.retain(|state| self.figures.live.is_some_and(|live| state.order < live.order));
     }
+}
+
+/// Of equal ones the earliest, as in a walk.
+fn largest(states: impl Iterator<Item = State>) -> Option<State> {
+    states.max_by_key(|state| (state.rows.live_bytes(), std::cmp::Reverse(state.order)))
+}
+
+fn remember(former: &mut VecDeque<State>, state: State) {
+    if former.len() == FORMER {
+        former.pop_front();
+    }
+    former.push_back(state);
 }
 
 /// Of the older half every second one goes.

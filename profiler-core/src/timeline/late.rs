@@ -61,8 +61,9 @@ impl Walk {
             let was = Allocation { category: counted.category.unwrap_or(is.category), flags, ..is };
             let lifetime = &mut self.lifetimes[id.0 as usize];
             let Lifetime { birth, death } = *lifetime;
-            if counted.revived {
+            if counted.revived && death != ALIVE {
                 lifetime.death = ALIVE;
+                self.dead -= 1;
             }
             let correct = |corrections: &mut Corrections| {
                 corrections.replace((birth, death), Some(&was), Some(&is));

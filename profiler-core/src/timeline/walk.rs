@@ -31,6 +31,12 @@ pub(crate) struct Walk {
     pub processes: Vec<DeviceTrack>,
     /// By allocation; a birth at 0 has not been walked.
     pub lifetimes: Vec<Lifetime>,
+    /// How many of them have ended.
+    pub dead: usize,
+    /// True when changes are not there any more, so that the past cannot be walked anew.
+    pub has_forgotten: bool,
+    /// Allocations that had ended by this time are not there any more.
+    pub forgotten_before: Option<Nanoseconds>,
     pub markers: Vec<MarkerMoment>,
     /// When the driver refused an allocation.
     pub refusals: Vec<Nanoseconds>,
@@ -148,11 +154,54 @@ impl Walk {
                     self.end_process(moment.process, time);
                 }
                 self.lifetimes[id.0 as usize].death = order;
+                self.dead += 1;
                 self.each_track(&allocation, |track| track.death(order, time, &allocation));
             }
             Change::Marker(number) => self.marker(model, moment, number),
             Change::Void => {}
         }
+    }
+
+    /// Allocations are gone that had ended by a position in the order; `keep` says by number which stay.
+    pub fn forget(&mut self, keep: &[bool], last: u32) {
+        let mut number = 0;
+        self.lifetimes.retain(|_| {
+            number += 1;
+            keep[number - 1]
+        });
+        self.dead -= keep.len() - self.lifetimes.len();
+        self.has_forgotten = true;
+        self.forgotten_before = Some(self.clock.time_of(last));
+        self.clock.forget_before(last);
+    }
+
+    /// Markers are gone; `keep` says by number which stay. Of the times of refusals so many are kept.
+    pub fn forget_markers(&mut self, keep: &[bool], refusals: usize) {
+        self.has_forgotten = true;
+        let mut next = 0;
+        let numbers: Vec<u32> = keep.iter().map(|keep| (next, next += u32::from(*keep)).0).collect();
+        self.markers.retain_mut(|moment| {
+            let was = moment.marker as usize;
+            moment.marker = numbers[was];
+            keep[was]
+        });
+        let surplus = self.refusals.len().saturating_sub(refusals);
+        self.refusals.drain(..surplus);
+    }
+
+    /// Devices turned out to be others, and the past cannot be walked anew: what they hold is theirs from now on.
+    pub fn move_devices(&mut self, model: &Model) {
+        for (position, is) in resolved(model).into_iter().enumerate() {
+            if self.resolved.get(position).is_some_and(|was| *was != is) && position != is as usize {
+                let was = std::mem::take(&mut self.devices[position].now);
+                if let Some(track) = self.devices.get_mut(is as usize) {
+                    track.now.rows.merge(&was.rows);
+                    track.now.managed.merge(&was.managed);
+                    track.now.order = track.now.order.max(was.order);
+                }
+            }
+        }
+        self.meet(model);
     }
 
     /// Processes end well in a session that did.

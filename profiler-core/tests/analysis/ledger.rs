@@ -14,7 +14,7 @@ use crate::trace::Trace;
 
 /// What may happen; numbers are made valid when it is carried out.
 #[derive(Clone, Debug)]
-enum Deed {
+pub enum Deed {
     Alloc { place: u64, offset: u64, bytes: u64, extra: u64, device: u32, memory: u8 },
     Free { place: u64, offset: u64 },
     Refuse { which: usize },
@@ -30,7 +30,7 @@ enum Deed {
     End,
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+pub fn deed() -> impl Strategy<Value = Deed> {
     // Few places and offsets, so that addresses meet: unknown frees, missing frees and overlaps come by themselves.
     let offset = prop_oneof![6 => Just(0u64), 1 => Just(128), 1 => Just(512), 1 => Just(768)];
     let place = 0u64..4;
@@ -53,10 +53,10 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-const UUIDS: [[u8; 16]; 2] = [*b"SIMULATED-GPU-00", *b"SIMULATED-GPU-01"];
+pub const UUIDS: [[u8; 16]; 2] = [*b"SIMULATED-GPU-00", *b"SIMULATED-GPU-01"];
 
 /// Carries out the deeds: (process, time that passes, whether the clock is read late, deed).
-fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> {
+pub fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> {
     let mut trace = Trace::new(&["random"], None);
     let mut frees: Vec<Vec<(u64, u64)>> = vec![Vec::new(); 3];
     let mut ended = [false; 3];
@@ -136,7 +136,7 @@ fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> {
     trace.entries
 }
 
-fn sums(rows: &EventRows) -> Sums {
+pub fn sums(rows: &EventRows) -> Sums {
     Sums { reserved: rows.reserved, live: rows.live, rounding: rows.rounding, cached: rows.cached }
 }
 
@@ -146,11 +146,11 @@ fn sums_of_report(rows: &Rows) -> Sums {
     Sums { reserved: rows.reserved, live, rounding: rows.rounding, cached: rows.cached }
 }
 
-fn key(uuid: [u8; 16]) -> String {
+pub fn key(uuid: [u8; 16]) -> String {
     uuid.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn plain(uuid: &str) -> String {
+pub fn plain(uuid: &str) -> String {
     uuid.trim_start_matches("GPU-").replace('-', "")
 }
 

@@ -33,27 +33,42 @@ pub enum Place {
 
 /// One thing that lived.
 #[derive(Clone, Debug)]
-struct Life {
-    process: usize,
-    block: bool,
-    address: u64,
-    bytes: u64,
-    requested: u64,
-    ordinal: u32,
-    memory: MemoryKind,
-    category: Category,
+pub struct Life {
+    pub process: usize,
+    pub block: bool,
+    pub address: u64,
+    pub bytes: u64,
+    pub requested: u64,
+    pub ordinal: u32,
+    pub memory: MemoryKind,
+    pub category: Category,
     /// Position among all things.
-    container: Option<usize>,
-    outside: bool,
-    held_blocks: bool,
-    birth: When,
-    death: Option<When>,
-    at_exit: bool,
-    went_with: bool,
+    pub container: Option<usize>,
+    pub outside: bool,
+    pub held_blocks: bool,
+    pub birth: When,
+    pub death: Option<When>,
+    pub at_exit: bool,
+    pub went_with: bool,
+    /// Names of the open scopes, outermost first.
+    pub scope: Vec<u64>,
+    pub step: Option<u64>,
 }
 
 /// A moment: time, process, and position within the process.
 pub type When = (u64, usize, u64);
+
+impl Life {
+    /// True right after a moment.
+    pub fn lives_at(&self, time: u64) -> bool {
+        self.birth.0 <= time && self.death.is_none_or(|death| death.0 > time)
+    }
+
+    /// True for what counts as live: a block in an allocation, or one that never held a block.
+    pub fn is_leaf(&self) -> bool {
+        !self.outside && !self.held_blocks
+    }
+}
 
 /// What happened at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -69,7 +84,9 @@ pub enum Deed {
 /// The whole history as far as the entries tell.
 #[derive(Default)]
 pub struct World {
-    lives: Vec<Life>,
+    pub lives: Vec<Life>,
+    stacks: BTreeMap<usize, Vec<u64>>,
+    step: BTreeMap<usize, u64>,
     names: BTreeMap<(usize, u32), String>,
     used: Vec<(usize, u32)>,
     steps: Vec<(When, u64)>,
@@ -188,7 +205,12 @@ impl World {
                     self.lives[at].category = category;
                 }
             }
-            Event::Step { number } => self.steps.push((when, number)),
+            Event::Step { number } => {
+                self.step.insert(process, number);
+                self.steps.push((when, number));
+            }
+            Event::ScopePush { name } => self.stacks.entry(process).or_default().push(name.0),
+            Event::ScopePop => drop(self.stacks.entry(process).or_default().pop()),
             Event::Phase { .. } => self.phases.push(when),
             _ => {}
         }
@@ -211,6 +233,8 @@ impl World {
             death: None,
             at_exit: false,
             went_with: false,
+            scope: self.stacks.get(&when.1).cloned().unwrap_or_default(),
+            step: self.step.get(&when.1).copied(),
         }
     }
 
@@ -246,7 +270,8 @@ impl World {
         }
     }
 
-    fn device(&self, process: usize, ordinal: u32) -> String {
+    /// The device that a process means.
+    pub fn device(&self, process: usize, ordinal: u32) -> String {
         self.names.get(&(process, ordinal)).cloned().unwrap_or_else(|| format!("{process}/{ordinal}"))
     }
 
@@ -259,9 +284,13 @@ impl World {
     }
 
     fn sums(&self, place: &Place, lives: impl Fn(&Life) -> bool) -> Sums {
+        self.sums_of(|life| lives(life) && self.place(life) == *place)
+    }
+
+    /// Sums over some of what lived.
+    pub fn sums_of(&self, some: impl Fn(&Life) -> bool) -> Sums {
         let mut sums = Sums::default();
-        let here: Vec<&Life> =
-            self.lives.iter().filter(|life| !life.outside && lives(life) && self.place(life) == *place).collect();
+        let here: Vec<&Life> = self.lives.iter().filter(|life| !life.outside && some(life)).collect();
         sums.reserved = here.iter().filter(|life| !life.block).map(|life| life.bytes).sum();
         let containers: u64 = here.iter().filter(|life| !life.block && life.held_blocks).map(|life| life.bytes).sum();
         let blocks: u64 = here.iter().filter(|life| life.block).map(|life| life.bytes).sum();

@@ -4,3 +4,4 @@
 //! runs against a history made anew at every moment; `follower` follows journals that grow, end and break off.
 
 mod ended;
+mod live;

@@ -7,7 +7,7 @@ use memscope_core::Category;
 use memscope_core::ledger::CATEGORIES;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Color, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::glyphs::Glyphs;
@@ -66,6 +66,15 @@ impl Canvas<'_> {
         self.text(x, y, width, &fitted, style)
     }
 
+    /// Writes what fits of a text whose begin tells most.
+    pub fn begin_of(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
+        let end = self.text(x, y, width, text, style);
+        if columns(text) > usize::from(width) && end > x {
+            self.text(end - 1, y, 1, self.glyphs.gap, style);
+        }
+        end
+    }
+
     /// Writes facts with commas between them, as many as fit whole; the first in any case.
     pub fn facts(&mut self, x: u16, y: u16, width: u16, facts: &[String], style: Style) {
         let end = x.saturating_add(width);
@@ -91,6 +100,23 @@ impl Canvas<'_> {
     pub fn dress(&mut self, area: Rect, style: Style) {
         let area = area.intersection(self.buffer.area);
         self.buffer.set_style(area, style);
+    }
+
+    /// Marks a selected line; colours that say something stay.
+    pub fn select(&mut self, area: Rect) {
+        let style = self.palette.selected();
+        let area = area.intersection(self.buffer.area);
+        for y in area.top()..area.bottom() {
+            for x in area.left()..area.right() {
+                let cell = &mut self.buffer[(x, y)];
+                let said = cell.bg != Color::Reset;
+                let bg = cell.bg;
+                cell.set_style(style);
+                if said {
+                    cell.set_bg(bg);
+                }
+            }
+        }
     }
 
     /// Empties an area.

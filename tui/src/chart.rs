@@ -75,10 +75,11 @@ pub fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
     if let Some(cursor) = app.cursor().filter(|cursor| span.contains(cursor)) {
         cursor_line(canvas, plot, column_of(cursor, &span, plot.width.into()) as u16);
     }
+    // What is drawn first stays.
+    peak(canvas, if marks.is_empty() { axis } else { marks }, answer, &span);
     if !marks.is_empty() {
         steps(canvas, marks, answer, &span);
     }
-    peak(canvas, if marks.is_empty() { axis } else { marks }, answer, &span);
     times(canvas, axis, &span);
 }
 
@@ -256,12 +257,15 @@ fn times(canvas: &mut Canvas, axis: Rect, span: &Range<u64>) {
         let long = text.len() as u16;
         let centre = u32::from(axis.width.saturating_sub(1)) * u32::from(part) / u32::from(parts);
         let x = (centre as u16).saturating_sub(long / 2).min(axis.width.saturating_sub(long));
-        // The peak's mark may be there already.
-        let free = |x: u16| canvas.buffer.cell((axis.x + x, axis.y)).is_some_and(|cell| cell.symbol() == " ");
-        if (x.saturating_sub(1)..x + long + 1).all(|x| x >= axis.width || free(x)) {
+        if free(canvas, axis, x.saturating_sub(1)..x + long + 1) {
             canvas.text(axis.x + x, axis.y, long, &text, style);
         }
     }
+}
+
+/// True when nothing is drawn yet on these cells of a line, as far as they are on it.
+fn free(canvas: &Canvas, line: Rect, mut cells: Range<u16>) -> bool {
+    cells.all(|x| x >= line.width || canvas.buffer.cell((line.x + x, line.y)).is_some_and(|cell| cell.symbol() == " "))
 }
 
 /// Marks of steps with their numbers; so many are left out that the rest can be read.
@@ -278,20 +282,19 @@ fn steps(canvas: &mut Canvas, line: Rect, answer: &Answer, span: &Range<u64>) {
     let wanted = places.len().div_ceil(room);
     const STRIDES: [u64; 16] = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10_000, 100_000];
     let stride = STRIDES.into_iter().find(|stride| *stride >= wanted as u64).unwrap_or(1_000_000);
-    let mut free = 0;
+    let mut behind = 0;
     for (index, (column, number)) in places.iter().enumerate() {
-        if number % stride != 0 || *column < free {
+        if number % stride != 0 || *column < behind {
             continue;
         }
         let text = format!("{}{number}", canvas.glyphs.step);
         let long = text.chars().count() as u16;
         let next = places.get(index + 1).map_or(line.width, |(next, _)| *next);
-        if column + long <= line.width && (stride > 1 || column + long <= next || places.len() < 2) {
+        let fits = column + long <= line.width && (stride > 1 || column + long <= next || places.len() < 2);
+        let long = if fits && free(canvas, line, *column..column + long + 1) { long } else { 1 };
+        if free(canvas, line, column.saturating_sub(1)..column + long) {
             canvas.text(line.x + column, line.y, long, &text, style);
-            free = column + long + 1;
-        } else {
-            canvas.text(line.x + column, line.y, 1, canvas.glyphs.step, style);
-            free = column + 1;
+            behind = column + long + u16::from(long > 1);
         }
     }
 }

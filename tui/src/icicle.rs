@@ -76,8 +76,9 @@ pub fn draw(
             Style::new().fg(Color::Black).bg(colour)
         };
         if Some(position) == selected {
-            style = if coarse { Style::new().add_modifier(Modifier::BOLD) } else { Style::new().fg(colour) };
-            style = style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+            style = if coarse { Style::new() } else { Style::new().fg(colour).bg(Color::Reset) };
+            style =
+                style.patch(if coarse { Style::new() } else { canvas.palette.selected() }).add_modifier(Modifier::BOLD);
         } else if hit(node) {
             style = style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
         }

@@ -120,7 +120,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
             None => drop(canvas.text(placed[0].x, y, width, canvas.glyphs.gap, canvas.palette.faint())),
         }
         if position == list.selected {
-            canvas.dress(Rect::new(parts.rows.x, y, parts.rows.width - 1, 1), canvas.palette.selected());
+            canvas.select(Rect::new(parts.rows.x, y, parts.rows.width - 1, 1));
         }
     }
     table::thumb(canvas, parts.rows, list.first, rows.matching);

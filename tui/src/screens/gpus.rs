@@ -15,8 +15,8 @@ use crate::table::{self, Column};
 
 const COLUMNS: [Column; 11] = [
     Column { title: "GPU", width: 4, grow: 0, rank: 0, figures: false },
-    Column::words("name", 10, 2, 4),
-    Column::words("memory", 10, 5, 0),
+    Column::words("name", 10, 1, 4),
+    Column::words("memory", 10, 3, 0),
     Column::figures("used", 10, 1),
     Column::figures("of", 10, 1),
     Column::figures("busy", 5, 2),
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 11] = [
     Column::figures("power", 9, 5),
     Column::figures("clocks", 13, 6),
     Column::figures("fan", 5, 9),
-    Column::words("PCIe", 10, 1, 8),
+    Column::words("PCIe", 10, 2, 8),
 ];
 
 /// Lines that the GPUs take, with their titles, of at most `most`.
@@ -54,6 +54,12 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
         for column in &placed {
             if COLUMNS[column.index].title == "memory" {
                 memory(canvas, device, column, y);
+                continue;
+            }
+            if COLUMNS[column.index].title == "name"
+                && let Some(name) = name(device)
+            {
+                canvas.begin_of(column.x, y, column.width, &name, Style::new());
                 continue;
             }
             let (text, style) = figure(canvas, device, index, COLUMNS[column.index].title, column.width);
@@ -118,7 +124,7 @@ fn figure(canvas: &Canvas, device: &DeviceView, index: usize, title: &str, width
     };
     match title {
         "GPU" => (index.to_string(), canvas.palette.strong()),
-        "name" => of(name(device)),
+        "name" => of(None),
         "used" => match used(device) {
             Some(used) => (units::bytes(used), load(canvas, used, capacity(device))),
             None => of(None),

@@ -18,7 +18,13 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, parts: &Parts) {
     let palette = canvas.palette;
     let mut end = canvas.text(x, y, width, " memscope ", palette.accent());
     for (text, style) in flags(app) {
-        end = canvas.text(end, y, width - end, &format!(" {text} "), style.add_modifier(Modifier::REVERSED)) + 1;
+        end = canvas.text(
+            end,
+            y,
+            width.saturating_sub(end),
+            &format!(" {text} "),
+            style.add_modifier(Modifier::REVERSED),
+        ) + 1;
     }
     let moment = moment(app);
     let taken = columns(&moment.0) as u16;
@@ -28,34 +34,29 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, parts: &Parts) {
     let state = state(app);
     let room = right.saturating_sub(end + 2);
     let state_room = columns(&state.0) as u16 + 2;
-    let end = command_line(canvas, (end, y, room.saturating_sub(state_room)), &command);
+    let end = canvas.begin_of(end, y, room.saturating_sub(state_room), &command, palette.strong());
     if room >= state_room {
         canvas.text(end + 2, y, state_room, &state.0, state.1);
     }
     draw_tabs(app, canvas, parts.tabs);
 }
 
-/// The command; its begin tells most.
-fn command_line(canvas: &mut Canvas, (x, y, width): (u16, u16, u16), command: &str) -> u16 {
-    let style = canvas.palette.strong();
-    let end = canvas.text(x, y, width, command, style);
-    if columns(command) > usize::from(width) && width > 1 {
-        canvas.text(end - 1, y, 1, canvas.glyphs.gap, style);
-    }
-    end
-}
-
 /// What is wrong with, or said of, all figures.
 fn flags(app: &App) -> Vec<(String, Style)> {
     let session = &app.answer.session;
     let palette = app.palette;
+    // What is said must be seen, however narrow the terminal is.
+    let narrow = app.area.width < 70;
     let mut flags = Vec::new();
     if session.dropped_events > 0 {
-        flags.push((format!("{} DROPPED", units::count(session.dropped_events, "EVENT", "EVENTS")), palette.error()));
+        let lost = session.dropped_events;
+        let count = if narrow { units::grouped(lost) } else { units::count(lost, "EVENT", "EVENTS") };
+        flags.push((format!("{count} DROPPED"), palette.error()));
     }
     if let Some(device) = &session.info.simulated {
         let device = crate::canvas::fit(device, 16, app.glyphs);
-        flags.push((format!("SIMULATED {device}"), palette.warning()));
+        let text = if narrow { "SIMULATED".to_owned() } else { format!("SIMULATED {device}") };
+        flags.push((text, palette.warning()));
     }
     if app.typing == Typing::On {
         flags.push(("TYPING".to_owned(), palette.good()));

@@ -13,8 +13,10 @@ pub mod scopes;
 pub mod segments;
 pub mod steps;
 
+use memscope_core::explorer::Running;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
 
 use crate::app::{App, Screen};
 use crate::canvas::Canvas;
@@ -81,36 +83,20 @@ pub fn draw(app: &App, frame: &mut Frame) {
     }
     let parts = parts(app);
     header::draw(app, &mut canvas, &parts);
-    if !parts.timeline.is_empty() {
+    if !parts.timeline.is_empty() && !nothing_yet(app) {
         chart::draw(app, &mut canvas, parts.timeline);
     }
-    let cursor = match app.screen {
-        Screen::Output => output::draw(app, &mut canvas, parts.body),
-        _ if nothing_yet(app) => {
-            waiting(app, &mut canvas, parts.body);
-            None
-        }
-        Screen::Overview => {
-            overview::draw(app, &mut canvas, parts.body);
-            None
-        }
-        Screen::Allocations => {
-            allocations::draw(app, &mut canvas, parts.body);
-            None
-        }
-        Screen::Scopes => {
-            scopes::draw(app, &mut canvas, parts.body);
-            None
-        }
-        Screen::Segments => {
-            segments::draw(app, &mut canvas, parts.body);
-            None
-        }
-        Screen::Steps => {
-            steps::draw(app, &mut canvas, parts.body);
-            None
-        }
-    };
+    let body = parts.body;
+    let mut cursor = None;
+    match app.screen {
+        Screen::Output => cursor = output::draw(app, &mut canvas, body),
+        _ if nothing_yet(app) => waiting(app, &mut canvas, body),
+        Screen::Overview => overview::draw(app, &mut canvas, body),
+        Screen::Allocations => allocations::draw(app, &mut canvas, body),
+        Screen::Scopes => scopes::draw(app, &mut canvas, body),
+        Screen::Segments => segments::draw(app, &mut canvas, body),
+        Screen::Steps => steps::draw(app, &mut canvas, body),
+    }
     footer::draw(app, &mut canvas, parts.footer);
     dialog::draw(app, &mut canvas);
     if let Some(position) = cursor {
@@ -120,32 +106,36 @@ pub fn draw(app: &App, frame: &mut Frame) {
 
 /// True while the session has nothing to show.
 fn nothing_yet(app: &App) -> bool {
-    app.answer.devices.is_empty() && app.answer.session.allocations == 0 && app.answer.findings.is_empty()
+    app.answer.devices.is_empty() && app.answer.session.allocations == 0
 }
 
-/// What a view says that has nothing to show.
+/// What a view says that has nothing to show: what it waits for, or why there is nothing.
 fn waiting(app: &App, canvas: &mut Canvas, area: Rect) {
-    use memscope_core::explorer::Running;
     let session = &app.answer.session;
-    let mut lines = vec![match session.state {
-        Running::Live => "Waiting for the program's first call of the CUDA driver.".to_owned(),
-        Running::Ended => {
-            "Nothing was captured: the program never called the CUDA driver where memscope could see it.".to_owned()
+    let (strong, plain, faint) = (app.palette.strong(), Style::new(), app.palette.faint());
+    let mut texts = Vec::new();
+    match session.state {
+        Running::Live => {
+            texts.push(("Waiting for the program's first call of the CUDA driver.".to_owned(), strong));
+            if let Some(obstacle) = &session.info.obstacle {
+                texts.push((format!("It may never come: {obstacle}."), app.palette.warning()));
+            }
         }
-        Running::Broken => "Nothing was captured before the recording broke off.".to_owned(),
-    }];
-    if let Some(obstacle) = &session.info.obstacle {
-        lines.push(obstacle.clone());
-    } else if session.state == Running::Ended {
-        lines.push("`memscope doctor` checks what memscope needs on this machine.".to_owned());
+        Running::Ended | Running::Broken => {
+            texts.push(("Nothing was captured.".to_owned(), strong));
+            for finding in app.answer.findings.iter() {
+                texts.push((format!("{}.", dialog::sentence(app, &finding.message)), plain));
+                texts.push((format!("To do: {}.", dialog::sentence(app, &finding.advice)), faint));
+            }
+        }
     }
-    lines.extend(session.notices.iter().cloned());
-    let width = usize::from(area.width.saturating_sub(4).min(80));
-    let mut y = area.y + area.height / 3;
-    for line in lines {
-        for part in crate::canvas::wrap(&line, width) {
+    texts.extend(session.notices.iter().map(|notice| (notice.clone(), app.palette.warning())));
+    let width = usize::from(area.width.saturating_sub(4).min(90));
+    let mut y = area.y + area.height / 4;
+    for (text, style) in texts {
+        for line in crate::canvas::wrap(&text, width) {
             if y < area.bottom() {
-                canvas.text(area.x + 2, y, area.width - 2, &part, app.palette.strong());
+                canvas.text(area.x + 2, y, area.width.saturating_sub(2), &line, style);
             }
             y += 1;
         }

@@ -198,7 +198,7 @@ const CATEGORY_COLUMNS: [Column; 5] = [
     Column::words("category", 13, 1, 0),
     Column::figures("now", 10, 0),
     Column::figures("at peak", 10, 1),
-    Column::figures("share", 6, 3),
+    Column::figures("share", 7, 3),
     Column::figures("step", 10, 2),
 ];
 
@@ -270,8 +270,8 @@ fn change(app: &App, now: u64, before: u64) -> (String, Style) {
     let text = units::signed_bytes(difference.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64);
     match difference {
         0 => (text, app.palette.faint()),
-        1.. => (format!("+{text}"), app.palette.warning()),
-        _ => (text, app.palette.good()),
+        1.. => (format!("+{text}"), Style::new()),
+        _ => (text, Style::new()),
     }
 }
 

@@ -104,7 +104,7 @@ fn list(app: &App, canvas: &mut Canvas, parts: Layout, nodes: &[ScopeNode]) {
         let y = parts.rows.y + line as u16;
         row(app, canvas, &placed, y, node, whole);
         if list.first + line == list.selected {
-            canvas.dress(Rect::new(parts.rows.x, y, parts.rows.width - 1, 1), canvas.palette.selected());
+            canvas.select(Rect::new(parts.rows.x, y, parts.rows.width - 1, 1));
         }
     }
     table::thumb(canvas, parts.rows, list.first, visible.len());

@@ -24,8 +24,10 @@ const COLUMNS: [Column; 9] = [
 ];
 const MAP: usize = 1;
 
-/// Lines of the selected container's own map.
-const FINER: usize = 4;
+/// Lines of the selected container's own map, on a screen of this height.
+fn finer(body: Rect) -> u16 {
+    (body.height / 3).clamp(4, 12)
+}
 
 /// Where its parts are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +43,7 @@ pub(crate) struct Layout {
 
 /// Divides the screen.
 pub(crate) fn layout(body: Rect) -> Layout {
-    let detail = if body.height >= 14 { FINER as u16 + 1 } else { 0 };
+    let detail = if body.height >= 14 { finer(body) + 1 } else { 0 };
     let rows = body.height.saturating_sub(3 + detail);
     let row = |offset: u16, height: u16| Rect {
         y: body.y + offset.min(body.height),
@@ -63,7 +65,7 @@ fn columns(area: Rect) -> Vec<table::Placed> {
 
 /// Slices to ask for: one for each cell of the selected container's own map.
 pub(crate) fn slices(app: &App) -> usize {
-    usize::from(app.area.width.saturating_sub(2).max(1)) * FINER
+    usize::from(app.area.width.saturating_sub(2).max(1)) * usize::from(finer(super::parts(app).body))
 }
 
 /// Draws the screen.
@@ -93,7 +95,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         }
         if position == app.segments.selected {
             for column in placed.iter().filter(|column| column.index != MAP) {
-                canvas.dress(Rect::new(column.x, y, column.width, 1), canvas.palette.selected());
+                canvas.select(Rect::new(column.x, y, column.width, 1));
             }
             canvas.glyph(parts.rows.x, y, canvas.glyphs.mark, canvas.palette.accent());
         }

@@ -76,7 +76,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
             None => drop(canvas.text(placed[0].x, y, 8, canvas.glyphs.gap, canvas.palette.faint())),
         }
         if position == app.steps.selected {
-            canvas.dress(Rect::new(parts.rows.x, y, parts.rows.width - 1, 1), canvas.palette.selected());
+            canvas.select(Rect::new(parts.rows.x, y, parts.rows.width - 1, 1));
         }
     }
     table::thumb(canvas, parts.rows, app.steps.first, answer.steps_total);

@@ -1,1 +1,346 @@
+//! What keys and the mouse do.
 
+use std::collections::HashSet;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEventKind};
+use memscope_tui::app::{Action, Left, Screen};
+use memscope_tui::keys::{BINDINGS, Binding, Command, MOUSE, Place};
+use memscope_tui::output::Output;
+use memscope_tui::program::End;
+
+use crate::sessions;
+use crate::view::View;
+
+const SIZE: (u16, u16) = (120, 40);
+
+fn control(char: char) -> Event {
+    Event::Key(KeyEvent::new(KeyCode::Char(char), KeyModifiers::CONTROL))
+}
+
+/// A program's output of more lines than the screen has; every seventh says `hit`.
+fn output() -> Output {
+    let output = Output::new(20, 80);
+    for line in 0..200 {
+        let _ = output.feed(format!("line {line}{}\r\n", if line % 7 == 0 { " hit" } else { "" }).as_bytes());
+    }
+    output
+}
+
+/// A state in which a binding has something to do.
+fn ready_for(binding: &Binding) -> View {
+    let program = !matches!(binding.command, Command::Suspend);
+    let trace = match binding.place {
+        Place::Everywhere | Place::Lists => sessions::leaking(),
+        _ => sessions::training(),
+    };
+    let mut view = match (program, binding.command) {
+        (false, _) => View::new(&trace, (100, 20)),
+        (true, Command::NextTarget | Command::PreviousTarget | Command::Total | Command::Device) => {
+            View::of_program(&sessions::eight_gpus(), (100, 20), Some(output()))
+        }
+        (true, _) => View::of_program(&trace, (100, 20), Some(output())),
+    };
+    view.press(match binding.place {
+        Place::Everywhere => "",
+        Place::Lists => "t",
+        Place::Allocations => "a",
+        Place::Scopes => "s",
+        Place::Steps => "t",
+        Place::Output => "u",
+        Place::Reading => "?",
+        Place::Leaving => "q",
+        Place::Entry => "a/two words",
+        Place::Typing => "i",
+    });
+    view.press(match (binding.place, binding.command) {
+        (_, Command::Show(Screen::Overview)) => "a",
+        (_, Command::Later | Command::MuchLater | Command::NextStep | Command::Live) => "p[[[",
+        (_, Command::Total) => "3",
+        (_, Command::ZoomOut) => "++",
+        (Place::Lists, Command::Up | Command::PageUp | Command::Home) => "jjj",
+        (Place::Reading, Command::Up | Command::PageUp | Command::Home) => "jjj",
+        (Place::Allocations, Command::SortLeft) => ">>>",
+        (Place::Allocations, Command::Open) => "bb",
+        (Place::Scopes, Command::NextHit | Command::PreviousHit) => "/h.",
+        (Place::Output, Command::NextHit | Command::PreviousHit) => "/hit",
+        _ => "",
+    });
+    if matches!(binding.command, Command::NextHit | Command::PreviousHit) {
+        view.key(KeyCode::Enter);
+    }
+    if let (Place::Allocations | Place::Scopes | Place::Output, Command::Clear) = (binding.place, binding.command) {
+        view.press("/h");
+        view.key(KeyCode::Enter);
+    }
+    view
+}
+
+#[test]
+fn every_key_of_the_table_does_something() {
+    for binding in BINDINGS {
+        for key in binding.keys {
+            let mut view = ready_for(binding);
+            if binding.command == Command::Device && key.code == KeyCode::Char('9') {
+                continue; // the session has eight
+            }
+            let before = (view.styled(), format!("{:?}", view.app.query()));
+            let action = view.event(&Event::Key(key.event()));
+            let after = (view.styled(), format!("{:?}", view.app.query()));
+            assert!(action.is_some() || before != after, "{} ({:?}) does nothing", key.name(false), binding.command);
+        }
+    }
+}
+
+#[test]
+fn the_help_lists_every_key() {
+    let mut view = View::new(&sessions::training(), (120, 200));
+    let text = view.press("?").text();
+    for binding in BINDINGS {
+        let names = binding.names(false);
+        let listed = text
+            .lines()
+            .any(|line| line.contains(&names) && line.contains(&binding.help[..binding.help.len().min(40)]));
+        assert!(listed, "{names}: {}", binding.help);
+    }
+    for (gesture, _) in MOUSE {
+        assert!(text.contains(gesture), "{gesture}");
+    }
+    insta::assert_snapshot!("help", text.trim_end());
+}
+
+#[test]
+fn the_documentation_has_the_table() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dashboard.md");
+    let page = std::fs::read_to_string(path).expect("docs/dashboard.md");
+    let (begin, end) = ("<!-- keys -->", "<!-- /keys -->");
+    let (before, rest) = page.split_once(begin).expect("the mark where the keys begin");
+    let (_, after) = rest.split_once(end).expect("the mark where they end");
+    let wanted = format!("{before}{begin}\n{}{end}{after}", memscope_tui::keys::markdown());
+    if std::env::var_os("MEMSCOPE_UPDATE_DOCS").is_some() {
+        std::fs::write(path, &wanted).expect("written");
+    } else if wanted != page {
+        panic!("docs/dashboard.md is behind keys.rs: run this test with MEMSCOPE_UPDATE_DOCS=1");
+    }
+}
+
+#[test]
+fn the_cursor_walks_through_time_by_columns_and_back_to_live() {
+    let mut view = View::new(&sessions::training(), SIZE);
+    assert!(view.line("LIVE").contains("step 17, forward"));
+    view.key(KeyCode::Left);
+    // 14.9 s in 111 columns: the last but nothing.
+    assert!(view.line("AT 14.").contains("step 16"), "{}", view.text());
+    view.key(KeyCode::Right);
+    assert!(view.line("LIVE").contains("step 17"));
+    for _ in 0..500 {
+        view.key(KeyCode::Left);
+    }
+    assert!(view.text().contains("AT 0.000 s"), "it stays at the begin");
+    view.press("p");
+    // Worked out by hand: model 5.0625 GiB, 5.625 GiB of blocks less 12 × 100 B, 48 and 700 MiB.
+    assert!(view.text().contains("PEAK 0.800 s, step 1, forward"));
+    assert!(view.line("activations").contains("5.62 GiB"));
+    view.press("]");
+    assert!(view.text().contains("STEP'S PEAK 1.700 s, step 2, forward"), "{}", view.text());
+    view.press("]]][");
+    assert!(view.text().contains("step 4,"));
+    view.press("l");
+    assert!(view.text().contains("LIVE"));
+}
+
+#[test]
+fn zooming_keeps_the_cursor_in_sight() {
+    let mut view = View::new(&sessions::training(), SIZE);
+    view.press("p");
+    for _ in 0..12 {
+        view.press("+");
+        assert!(view.text().lines().filter(|line| line.contains('│')).count() > 5, "{}", view.text());
+    }
+    for _ in 0..20 {
+        view.press("-");
+    }
+    assert!(view.text().contains("14.9 s"), "the whole session again");
+}
+
+#[test]
+fn a_paused_view_stands_still_while_the_session_goes_on() {
+    let mut trace = sessions::training();
+    let mut explorer = trace.explorer();
+    let mut view = View::new(&trace, SIZE);
+    view.press(" ");
+    let before = view.text();
+    assert!(before.contains("PAUSED") && before.contains("AT 14."), "{before}");
+    let from = trace.entries.len();
+    trace.now += 3_000_000_000;
+    trace.tagged(0x7000_0000_0000, 5 << 30, memscope_core::Category::Inputs, "late");
+    trace.entries[from..].iter().for_each(|entry| explorer.apply(entry));
+    let query = view.app.query();
+    view.app.receive(std::sync::Arc::new(explorer.answer(&query)));
+    let paused = view.text();
+    let ledger = |text: &str| {
+        text.lines()
+            .filter(|line| line.contains("inputs") || line.contains("Ledger"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ledger(&paused), ledger(&before));
+    view.app.handle(&Event::Key(KeyEvent::new(KeyCode::Char(' '), KeyModifiers::NONE)));
+    let query = view.app.query();
+    view.app.receive(std::sync::Arc::new(explorer.answer(&query)));
+    assert!(view.line("inputs").contains("5.00 GiB"), "{}", view.text());
+}
+
+#[test]
+fn a_filter_holds_while_it_is_typed() {
+    let mut view = View::new(&sessions::training(), SIZE);
+    view.press("a/h.3");
+    assert!(view.text().contains("Live allocations / h.3"));
+    assert!(view.line("Live allocations").contains("4 of 23"), "{}", view.text());
+    view.press(" category:act");
+    assert!(view.line("Live allocations").contains("1 of 23"));
+    view.event(&control('w'));
+    assert!(view.line("Live allocations").contains("4 of 23"));
+    view.key(KeyCode::Enter);
+    assert!(view.press("q").app.query().rows.is_some_and(|rows| rows.filter.trim() == "h.3"), "q is a key again");
+    view.key(KeyCode::Esc);
+    assert!(view.line("Live allocations").contains("23 allocations"));
+    view.press("/>huge");
+    assert!(view.text().contains("needs a size"), "what is wrong with a filter is said");
+}
+
+#[test]
+fn a_group_opens_into_what_it_holds() {
+    let mut view = View::new(&sessions::training(), SIZE);
+    view.press("apb");
+    // Six allocations of 576 MiB each: 3.38 GiB of 11.67.
+    assert!(view.line("28.9 %").contains("optimizer"), "{}", view.text());
+    view.key(KeyCode::Enter);
+    assert!(view.line("Live allocations").contains("scope:optimizer"), "{}", view.text());
+    assert!(view.line("Live allocations").contains("6 of 33"), "{}", view.text());
+}
+
+#[test]
+fn leaving_asks_only_while_a_program_runs() {
+    let trace = sessions::training();
+    let mut view = View::new(&trace, SIZE);
+    assert_eq!(view.key(KeyCode::Char('q')), Some(Action::Leave(Left::Quit)));
+    assert_eq!(view.event(&control('c')), Some(Action::Leave(Left::Quit)));
+    let mut view = View::of_program(&trace, SIZE, Some(output()));
+    assert_eq!(view.key(KeyCode::Char('q')), None);
+    assert!(view.text().contains("The program is still running."));
+    assert_eq!(view.key(KeyCode::Esc), None);
+    assert!(!view.text().contains("still running"));
+    view.press("q");
+    assert_eq!(view.key(KeyCode::Char('g')), Some(Action::Leave(Left::GoOn)));
+    // Each time harder.
+    for how in [End::Interrupt, End::Terminate, End::Kill, End::Kill] {
+        assert_eq!(view.key(KeyCode::Char('e')), Some(Action::End(how)));
+    }
+    assert!(view.text().contains("SIGKILL was sent"));
+    let (news, action) = view.app.program_status(Some(137));
+    assert_eq!((news, action), (true, Some(Action::Leave(Left::Ended))));
+    assert!(view.text().contains("ended, status 137"));
+}
+
+#[test]
+fn a_program_that_ends_by_itself_is_told_and_left_at_once() {
+    let mut view = View::of_program(&sessions::training(), SIZE, Some(output()));
+    view.press("i");
+    assert_eq!(view.app.program_status(None), (false, None));
+    assert_eq!(view.app.program_status(Some(3)), (true, None));
+    assert!(view.text().contains("ended, status 3"));
+    assert!(!view.text().contains("TYPING"));
+    assert_eq!(view.key(KeyCode::Char('q')), Some(Action::Leave(Left::Quit)));
+    view.press("i");
+    assert!(!view.text().contains("TYPING"), "there is nobody to type to");
+}
+
+#[test]
+fn typed_keys_go_to_the_program_until_escape() {
+    let mut view = View::of_program(&sessions::training(), SIZE, Some(output()));
+    view.press("i");
+    assert!(view.text().contains("TYPING") && view.text().contains("line 199"), "{}", view.text());
+    let typed = |view: &mut View, code| match view.key(code) {
+        Some(Action::TypeIn(bytes)) => String::from_utf8(bytes).expect("text"),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(typed(&mut view, KeyCode::Char('q')), "q");
+    assert_eq!(typed(&mut view, KeyCode::Up), "\x1b[A");
+    assert_eq!(view.event(&control('c')), Some(Action::TypeIn(vec![3])));
+    assert_eq!(view.event(&Event::Paste("a\nb".into())), Some(Action::TypeIn(b"a\rb".to_vec())));
+    assert_eq!(view.key(KeyCode::Esc), None);
+    assert!(!view.text().contains("TYPING"));
+    assert_eq!(typed(&mut view, KeyCode::Esc), "\x1b", "twice: the program's");
+    assert!(view.text().contains("TYPING"));
+    view.key(KeyCode::Esc);
+    view.press("o");
+    assert_eq!(view.app.screen(), Screen::Overview, "the dashboard's again");
+    view.press("i");
+    assert_eq!(view.event(&control('5')), None, "Ctrl-], as terminals send it");
+    assert!(!view.text().contains("TYPING"));
+    assert_eq!(view.key(KeyCode::Esc), None, "and no Esc is owed");
+}
+
+#[test]
+fn the_mouse_does_what_keys_do() {
+    let mut view = View::new(&sessions::leaking(), SIZE);
+    let tabs: Vec<char> = view.text().lines().nth(1).expect("tabs").chars().collect();
+    let column = tabs.windows(5).position(|name| name.iter().collect::<String>() == "Steps").expect("a tab") as u16;
+    view.click(column, 1);
+    assert_eq!(view.app.screen(), Screen::Steps);
+    view.mouse(MouseEventKind::ScrollDown, 50, 25);
+    // Three rows down: step 4 is the first.
+    let rows = view.text();
+    let titles = rows.lines().position(|line| line.contains("live peak")).expect("titles");
+    assert!(rows.lines().nth(titles + 1).expect("a row").trim_start().starts_with("4 "), "{rows}");
+    view.click(20, titles as u16 + 3);
+    view.click(20, titles as u16 + 3);
+    assert!(view.text().contains("STEP'S PEAK"), "the second click opens");
+    assert!(view.line("STEP'S PEAK").contains("step 6,"), "{}", view.text());
+    view.press("o");
+    view.click(60, 15);
+    assert!(view.text().contains(" AT "), "a click on the chart");
+    let there = view.line(" AT ");
+    view.mouse(MouseEventKind::Drag(MouseButton::Left), 90, 15);
+    assert_ne!(view.line(" AT "), there);
+    view.press("a");
+    let text = view.text();
+    let titles = text.lines().position(|line| line.contains("size ▼")).expect("titles") as u16;
+    let column = text.lines().nth(titles.into()).expect("titles").chars().collect::<String>();
+    let name = column.chars().collect::<Vec<_>>().windows(4).position(|word| word.iter().collect::<String>() == "name");
+    view.click(name.expect("a title") as u16, titles);
+    assert!(view.text().contains("name ▲"), "{}", view.text());
+    view.click(name.expect("a title") as u16, titles);
+    assert!(view.text().contains("name ▼"));
+}
+
+#[test]
+fn targets_are_walked_through_and_chosen_by_digit() {
+    let mut view = View::new(&sessions::eight_gpus(), SIZE);
+    let mut seen = HashSet::new();
+    for _ in 0..11 {
+        seen.insert(format!("{:?}", view.app.query().target));
+        view.key(KeyCode::Tab);
+    }
+    assert_eq!(seen.len(), 11, "all, eight devices, two processes");
+    assert!(view.text().contains("all 8 GPUs"));
+    view.press("8");
+    assert!(view.text().contains("Ledger of GPU 7"));
+    // Device 7 is the one with the most weights: 8 GiB.
+    assert!(view.line("weights").contains("4.00 GiB") || view.line("weights").contains("8.00 GiB"), "{}", view.text());
+    view.press("9");
+    assert!(view.text().contains("Ledger of GPU 7"), "there is no ninth device");
+    view.key(KeyCode::BackTab);
+    assert!(view.text().contains("Ledger of GPU 6"));
+    view.press("0");
+    assert!(view.text().contains("all 8 GPUs"));
+}
+
+#[test]
+fn resizing_keeps_the_selection_in_sight() {
+    let mut view = View::new(&sessions::leaking(), (120, 60));
+    view.press("t");
+    view.key(KeyCode::End);
+    view.event(&Event::Resize(80, 16));
+    assert!(view.text().lines().any(|line| line.trim_start().starts_with("40 ")), "{}", view.text());
+}

@@ -138,7 +138,7 @@ impl View {
                     style => text.push_str(&format!("{{{style}|{run}}}")),
                 }
             }
-            text = text.trim_end().to_owned();
+            text.truncate(text.trim_end_matches(' ').len());
             text.push('\n');
         }
         text

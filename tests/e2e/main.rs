@@ -11,7 +11,11 @@
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `config.rs` | the configuration file, and what wins over it |
+//! | `tui_program.rs` | the program's terminal under `run --tui`, and its transcript |
+//! | `tui_leaving.rs` | ways out of the dashboard: status, signals, the terminal as it was |
 //! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
+//!
+//! `memscope.rs` runs the binary in a folder of its own, `screen.rs` in a terminal of its own.
 //!
 //! C programs are in `tests/programs/`. Unit tests stand beside the code; tests of one room in that room's `tests/`.
 
@@ -25,4 +29,7 @@ mod memscope;
 mod programs;
 mod reports;
 mod run;
+mod screen;
 mod signals;
+mod tui_leaving;
+mod tui_program;

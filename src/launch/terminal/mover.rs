@@ -1,11 +1,12 @@
-//! The thread that moves bytes between the program's terminal, the transcript, the emulated screen and, once the dashboard was
+//! The threads that move bytes between the program's terminal, the transcript, the emulated screen and, once the dashboard was
 //! left, the real terminal.
 //!
-//! Everything goes to the transcript first. Nothing is dropped: while a byte has not reached all of them, no more is read, and
-//! the program waits for its terminal as it would for any other.
+//! One thread reads the program's terminal, writes the transcript and gives the program what is typed; another one shows, since
+//! the emulator takes as long as the rest. Between them there is a short queue. Nothing is dropped: when the queue is full no
+//! more is read, and the program waits for its terminal as it would for any other.
 //!
-//! Owns: the order, the queue of what is typed, and when all that the program wrote has been moved. Refuses: to decide when
-//! the program has ended (`custody.rs`).
+//! Owns: the order, the queues, and when all that the program wrote has been moved. Refuses: to decide when the program has
+//! ended (`custody.rs`).
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,6 +14,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +26,9 @@ use super::{Pair, Size};
 
 /// Bytes that are moved at once. A read of a pseudo-terminal gives 4 KiB at most.
 const BATCH: usize = 64 << 10;
+/// Batches that wait to be shown: what a key typed into a program that floods its terminal has to wait for, a few hundredths
+/// of a second.
+const QUEUE: usize = 8;
 /// Typed bytes that wait for a program that does not read. What is typed beyond that is lost, as in a terminal whose buffer
 /// is full.
 const MOST_TYPED: usize = 1 << 20;
@@ -75,7 +80,11 @@ impl Mover {
         });
         let of_thread = Arc::clone(&shared);
         let transcript = Transcript { file: Some(file), path: transcript.to_owned(), moved: Moved::default() };
-        std::thread::Builder::new().name("terminal".into()).spawn(move || Thread::new(of_thread, transcript).run())?;
+        let (show, shown) = sync_channel(QUEUE);
+        let of_shower = Arc::clone(&shared);
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        thread("screen").spawn(move || of_shower.show(&shown))?;
+        thread("terminal").spawn(move || Thread::new(of_thread, transcript, show).run())?;
         Ok(Mover { shared })
     }
 
@@ -130,7 +139,43 @@ impl Mover {
     }
 }
 
+/// What the reading thread sends to the one that shows.
+enum Show {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Tell that all before this has been shown.
+    Tell(std::sync::mpsc::Sender<()>),
+}
+
 impl Shared {
+    /// Shows what comes, until nothing comes any more.
+    fn show(&self, queue: &Receiver<Show>) {
+        for show in queue {
+            let bytes = match show {
+                Show::Bytes(bytes) => bytes,
+                Show::Tell(whom) => {
+                    let _ = whom.send(());
+                    continue;
+                }
+            };
+            let mut real = lock(&self.real);
+            let replies = self.output.feed(&bytes);
+            match real.as_mut() {
+                // The real terminal answers by itself. When it is gone, the program goes on all the same.
+                Some(terminal) => {
+                    if terminal.write_all(&bytes).is_err() {
+                        *real = None;
+                    }
+                }
+                None if !replies.is_empty() => {
+                    self.push_typed(&replies);
+                    self.wake();
+                }
+                None => {}
+            }
+        }
+    }
+
     fn push_typed(&self, bytes: &[u8]) {
         let mut typed = lock(&self.typed);
         let room = MOST_TYPED.saturating_sub(typed.len());
@@ -165,10 +210,11 @@ impl Transcript {
     }
 }
 
-/// The state of the thread.
+/// The state of the thread that reads.
 struct Thread {
     shared: Arc<Shared>,
     transcript: Transcript,
+    show: SyncSender<Show>,
     buffer: Vec<u8>,
     /// Bytes that were moved since the program's end.
     left: usize,
@@ -183,8 +229,8 @@ enum Read {
 }
 
 impl Thread {
-    fn new(shared: Arc<Shared>, transcript: Transcript) -> Thread {
-        Thread { shared, transcript, buffer: vec![0; BATCH], left: 0 }
+    fn new(shared: Arc<Shared>, transcript: Transcript, show: SyncSender<Show>) -> Thread {
+        Thread { shared, transcript, show, buffer: vec![0; BATCH], left: 0 }
     }
 
     fn run(mut self) {
@@ -197,6 +243,10 @@ impl Thread {
             let done = matches!(read, Read::Closed) || quiet || self.left >= MOST_LEFT;
             if ended && done && !told {
                 told = true;
+                let (tell, told) = channel();
+                if self.show.send(Show::Tell(tell)).is_ok() {
+                    let _ = told.recv();
+                }
                 *lock(&self.shared.moved) = Some(self.transcript.moved.clone());
                 self.shared.is_moved.notify_all();
             }
@@ -250,17 +300,8 @@ impl Thread {
         }
         let bytes = &self.buffer[..count];
         self.transcript.write(bytes);
-        let mut real = lock(&self.shared.real);
-        let replies = self.shared.output.feed(bytes);
-        match real.as_mut() {
-            // The real terminal answers by itself. When it is gone, the program goes on all the same.
-            Some(terminal) => {
-                if terminal.write_all(bytes).is_err() {
-                    *real = None;
-                }
-            }
-            None => self.shared.push_typed(&replies),
-        }
+        // The other thread ends only with this one.
+        let _ = self.show.send(Show::Bytes(bytes.to_vec()));
         Read::Bytes(count)
     }
 

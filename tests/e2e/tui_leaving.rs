@@ -1,0 +1,239 @@
+//! Ways out of the dashboard: the program goes on or ends, the status is the program's, and the terminal is as it was.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::memscope::Place;
+use crate::screen::{ALL, Screen};
+use crate::tui_program::{command, leave, show};
+
+/// A program that counts seconds until it is told to end, says which signals it got, and ends with 9 on SIGUSR2.
+const COUNTER: &str = "trap 'echo got INT' INT; trap 'echo got TERM' TERM; trap 'echo got HUP >hup' HUP; trap 'exit 9' USR2
+    i=0; while :; do i=$((i+1)); echo count $i; sleep 0.1; done";
+
+/// The terminal is as it was before, and what is on it is the ordinary screen.
+#[track_caller]
+fn check_restored(screen: &Screen, before: &rustix::termios::Termios) {
+    let after = screen.settings();
+    let of = |settings: &rustix::termios::Termios| {
+        let modes = (settings.input_modes, settings.output_modes, settings.control_modes, settings.local_modes);
+        format!("{modes:?} {:?}", settings.special_codes)
+    };
+    assert_eq!(of(&after), of(before));
+    assert!(!screen.is_alternate(), "the alternate screen was not left");
+    assert!(!screen.has_modes(), "mouse or pasting modes are still on");
+    assert!(screen.cursor().1, "the cursor is hidden");
+}
+
+fn status(screen: &mut Screen) -> (Option<i32>, Option<i32>) {
+    let status = screen.end();
+    (status.code(), status.signal())
+}
+
+#[test]
+fn the_status_is_the_programs() {
+    let place = Place::new();
+    for (script, code) in
+        [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
+    {
+        let mut screen = show(&place, &["sh", "-c", script]);
+        assert_eq!(leave(&mut screen), code, "{script}");
+    }
+}
+
+#[test]
+fn a_program_that_cannot_start_gives_127_and_leaves_nothing() {
+    let place = Place::new();
+    let mut screen = Screen::start(command(&place, &["./no-such-program"]), 30, 100, ALL);
+    let before = screen.settings();
+    assert_eq!(status(&mut screen), (Some(127), None));
+    assert!(screen.text().contains("no such program"), "{}", screen.text());
+    check_restored(&screen, &before);
+    assert!(place.names().is_empty(), "{:?}", place.names());
+}
+
+#[test]
+fn the_program_goes_on_in_plain_form() {
+    let place = Place::new();
+    let mut screen = Screen::start(command(&place, &["sh", "-c", COUNTER]), 30, 100, ALL);
+    let before = screen.settings();
+    screen.wait("u Output");
+    screen.keys("u");
+    screen.wait("count 3");
+    screen.keys("q");
+    screen.wait("Leave?");
+    screen.keys("g");
+    screen.wait_gone("u Output");
+    screen.wait_until("the program's screen, and what comes", |screen| {
+        let rows = screen.rows();
+        let counts: Vec<u32> = rows.iter().filter_map(|row| row.strip_prefix("count ")?.parse().ok()).collect();
+        // From the first line on, without a gap: what was shown so far, and what the program writes now.
+        counts.starts_with(&[1, 2, 3]) && counts.len() > 12 && counts.windows(2).all(|pair| pair[1] == pair[0] + 1)
+    });
+    assert!(!screen.is_alternate());
+    screen.keys("\x03");
+    screen.wait("^C"); // by the program's own terminal
+    screen.wait("got INT");
+    screen.kill(libc::SIGUSR2);
+    assert_eq!(status(&mut screen), (Some(9), None));
+    check_restored(&screen, &before);
+    let transcript = fs::read_to_string(place.path("x.transcript")).expect("a transcript");
+    assert!(transcript.contains("count 1\r\ncount 2\r\n") && transcript.contains("got INT\r\n"));
+    assert!(place.path("x").exists(), "no profile");
+}
+
+#[test]
+fn typing_goes_on_in_plain_form_and_so_do_sizes_and_suspending() {
+    let place = Place::new();
+    let script = "stty size; trap 'stty size' WINCH; while read line; do echo got $line; done; echo over";
+    let mut screen = Screen::start(command(&place, &["sh", "-c", script]), 30, 100, ALL);
+    let before = screen.settings();
+    screen.wait("u Output");
+    screen.keys("qg");
+    screen.wait("30 100"); // all of the terminal is the program's now
+    screen.resize(20, 70);
+    screen.keys("\r");
+    screen.wait("20 70");
+    screen.keys("one\r");
+    screen.wait("got one");
+    // Suspended, the shell would have the terminal.
+    screen.keys("\x1a");
+    screen.wait_until("memscope has stopped", |screen| state(screen.pid()) == 'T');
+    check_restored(&screen, &before);
+    screen.kill(libc::SIGCONT);
+    screen.wait_until("memscope goes on", |screen| state(screen.pid()) != 'T');
+    sleep(Duration::from_millis(200));
+    screen.keys("two\r");
+    screen.wait("got two");
+    screen.keys("\x04");
+    screen.wait("over");
+    assert_eq!(status(&mut screen), (Some(0), None));
+    check_restored(&screen, &before);
+}
+
+#[test]
+fn the_program_is_ended_harder_each_time() {
+    let place = Place::new();
+    for (script, keys, code, signal) in [
+        ("echo ready; sleep 60", "e", None, Some(libc::SIGINT)),
+        ("trap '' INT; echo ready; sleep 60", "ee", Some(143), None),
+        ("trap '' INT TERM; echo ready; sleep 60", "eee", Some(137), None),
+        ("trap 'exit 5' INT; echo ready; sleep 60", "e", Some(5), None),
+    ] {
+        let mut screen = Screen::start(command(&place, &["sh", "-c", script]), 30, 100, ALL);
+        let before = screen.settings();
+        screen.wait("u Output");
+        screen.keys("u");
+        screen.wait("ready");
+        screen.keys("q");
+        for key in keys.chars() {
+            screen.wait("Leave?");
+            sleep(Duration::from_millis(200));
+            screen.keys(key.to_string());
+        }
+        assert_eq!(status(&mut screen), (code, signal), "{script}");
+        check_restored(&screen, &before);
+        screen.wait("ready"); // the last screen
+    }
+}
+
+#[test]
+fn the_profile_is_written_while_the_dashboard_is_open() {
+    let place = Place::new();
+    let mut command = place.memscope();
+    command.args(["run", "--tui", "-f", "-o", "x", "--", "sh", "-c", "echo hello; exit 3"]);
+    let mut screen = Screen::start(command, 30, 100, ALL);
+    let before = screen.settings();
+    screen.wait("ended");
+    screen.wait_until("a profile", |_| place.path("x").exists() && !place.path("x.session").exists());
+    sleep(Duration::from_millis(300));
+    assert!(screen.is_alternate(), "the dashboard stays until it is left");
+    assert!(!screen.text().contains("look again"), "memscope speaks into its dashboard: {}", screen.text());
+    screen.keys("q");
+    assert_eq!(status(&mut screen), (Some(3), None));
+    check_restored(&screen, &before);
+    let written = String::from_utf8_lossy(&screen.written()).into_owned();
+    let after = written.rsplit_once("\x1b[?1049l").expect("the alternate screen was left").1.to_owned();
+    let at = |what: &str| after.find(what).unwrap_or_else(|| panic!("no `{what}` in {after}"));
+    assert!(at("hello") < at("x.transcript") && at("x.transcript") < at("exit status 3"), "{after}");
+    assert!(at("exit status 3") < at("profile:"), "{after}");
+}
+
+#[test]
+fn a_signal_to_memscope_reaches_the_program_once() {
+    let place = Place::new();
+    let program = place.compile("count_signals", &[]);
+    let mut screen = show(&place, &[program.to_str().expect("a path")]);
+    screen.wait("ready");
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1] {
+        if signal != libc::SIGHUP {
+            screen.kill(signal);
+            sleep(Duration::from_millis(100));
+        }
+    }
+    screen.kill(libc::SIGUSR2);
+    // Told to end, memscope does not wait for somebody to leave the dashboard of a program that has ended.
+    assert_eq!(status(&mut screen), (Some(9), None));
+    screen.wait("HUP 0 INT 1 QUIT 1 USR1 1 TERM 1 CONT 0");
+}
+
+#[test]
+fn a_signal_that_ends_the_program_ends_memscope_too() {
+    let place = Place::new();
+    for (signal, expected) in
+        [(libc::SIGTERM, (Some(143), None)), (libc::SIGINT, (None, Some(libc::SIGINT))), (libc::SIGQUIT, (Some(131), None))]
+    {
+        let mut screen = Screen::start(command(&place, &["sh", "-c", "echo ready; exec sleep 60"]), 30, 100, ALL);
+        let before = screen.settings();
+        screen.wait("u Output");
+        screen.keys("u");
+        screen.wait("ready");
+        screen.kill(signal);
+        assert_eq!(status(&mut screen), expected);
+        check_restored(&screen, &before);
+        assert!(place.path("x").exists(), "no profile after signal {signal}");
+    }
+}
+
+#[test]
+fn when_the_terminal_goes_the_program_is_told_and_the_profile_is_written() {
+    let place = Place::new();
+    // One program that dies of it, one that goes on for a while.
+    for (script, code) in [("echo ready; sleep 60", 129), ("trap 'echo x >hup' HUP; echo ready; sleep 1; sleep 1; exit 6", 6)]
+    {
+        let mut screen = show(&place, &["sh", "-c", script]);
+        screen.wait("ready");
+        screen.hang_up();
+        let ended = screen.end();
+        assert_eq!(ended.code(), Some(code), "{script}: {ended:?}");
+        assert!(place.path("x").exists(), "no profile");
+        assert!(place.path("x.transcript").exists(), "no transcript");
+        fs::remove_file(place.path("x")).expect("the profile");
+    }
+    assert!(place.path("hup").exists(), "the program was not told");
+}
+
+#[test]
+fn a_program_that_is_killed_is_shown_as_it_was() {
+    let place = Place::new();
+    let mut screen = show(&place, &["sh", "-c", "echo $$ >pid; echo ready; exec sleep 60"]);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !place.path("pid").exists() && Instant::now() < deadline {
+        sleep(Duration::from_millis(10));
+    }
+    screen.wait("ready");
+    let pid: i32 = fs::read_to_string(place.path("pid")).expect("a pid").trim().parse().expect("a number");
+    // SAFETY: plain numbers; the process is the program of this test.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    screen.wait("137");
+    assert_eq!(leave(&mut screen), 137);
+    screen.wait("ready");
+}
+
+/// State letter of a process, from /proc.
+fn state(pid: i32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('-')
+}

@@ -52,7 +52,7 @@ pub fn top(arguments: TopArguments) -> Result<i32> {
     }
 }
 
-/// A view in which rates are known, and of which every device that answers is a part.
+/// A view in which rates are known, and of which every device that answers and every session is a part.
 fn once(monitor: &Monitor, patience: Duration) -> Result<Arc<MonitorView>> {
     let end = Instant::now() + patience;
     let mut round = 1;
@@ -62,7 +62,8 @@ fn once(monitor: &Monitor, patience: Duration) -> Result<Arc<MonitorView>> {
             let view = monitor.view();
             return if view.round > 0 { Ok(view) } else { Err(unavailable(monitor.unavailable())) };
         };
-        if view.devices.iter().all(|device| device.age_ms.is_some() || device.error.is_some()) {
+        let answered = view.devices.iter().all(|device| device.age_ms.is_some() || device.error.is_some());
+        if answered && view.sessions_behind == Some(0) {
             return Ok(view);
         }
         round = view.round;

@@ -14,6 +14,7 @@
 //! | `tui_program.rs` | the program's terminal under `run --tui`, and its transcript |
 //! | `tui_leaving.rs` | ways out of the dashboard: status, signals, the terminal as it was |
 //! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
+//! | `top.rs` | `memscope top`: printed, as JSON, on a pseudo-terminal; signals; ledgers |
 //!
 //! `memscope.rs` runs the binary in a folder of its own, `screen.rs` in a terminal of its own.
 //!
@@ -31,5 +32,6 @@ mod reports;
 mod run;
 mod screen;
 mod signals;
+mod top;
 mod tui_leaving;
 mod tui_program;

@@ -12,6 +12,8 @@ use super::explorer::Explorer;
 pub struct Holding {
     /// Process id.
     pub pid: u32,
+    /// Start of the process, in clock ticks since boot: with the pid it names one process.
+    pub start_time: u64,
     /// UUID of the device, with `GPU-`; `unknown-N` when only ordinal N is known.
     pub device: String,
     /// The ledger now.
@@ -30,7 +32,10 @@ impl Explorer {
                 let device = device_text(&self.model, self.model.resolve(*device) as usize);
                 match holdings[first..].iter_mut().find(|holding| holding.device == device) {
                     Some(known) => known.rows.merge(rows),
-                    None => holdings.push(Holding { pid: process.info.pid, device, rows: *rows }),
+                    None => {
+                        let (pid, start_time) = (process.info.pid, process.info.start_time);
+                        holdings.push(Holding { pid, start_time, device, rows: *rows });
+                    }
                 }
             }
         }

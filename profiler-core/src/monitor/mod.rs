@@ -1,13 +1,14 @@
 //! The monitor of the whole machine: every GPU and every process that NVML sees, round after round.
 //!
 //! Owns: the threads that ask NVML, one a device (`device`), the beat that they keep (`round`), what the operating system says
-//! about the processes (`host`), what their memory is for when they run under memscope (`holdings`), and the view of all that
+//! about the processes (`host`), what their memory is for when they run under memscope (`sessions`), and the view of all that
 //! (`view`), which can be printed (`text`). Refuses: terminals, windows and signals; and to be held up: a device that does not
 //! answer shows its last answer and the age of it.
 
 mod device;
 mod host;
 mod round;
+mod sessions;
 mod text;
 mod view;
 
@@ -19,10 +20,12 @@ use std::time::{Duration, Instant};
 use nvml_wrapper::Nvml;
 
 use crate::clock;
+use crate::explorer::Holding;
 use crate::telemetry::{load, spawn};
 use device::{Answer, Slot, serve};
 use host::Host;
 use round::Rounds;
+use sessions::Sessions;
 pub use view::{
     Kind, MonitorDevice, MonitorInstance, MonitorProcess, MonitorView, SCHEMA_VERSION as VIEW_SCHEMA_VERSION, schema,
 };
@@ -135,7 +138,8 @@ fn watch(options: &Options, shared: &Shared) -> Result<(), String> {
     for (index, slot) in slots.iter().enumerate() {
         spawn_device(&nvml, index as u32, slot, &rounds)?;
     }
-    let mut composer = Composer { host: Host::new(), driver: nvml.sys_driver_version().ok(), slots };
+    let driver = nvml.sys_driver_version().ok();
+    let mut composer = Composer { host: Host::new(), sessions: Sessions::start(options.interval), driver, slots };
     let grace = GRACE.min(options.interval / 2);
     let mut next = Instant::now();
     while let Some(round) = rounds.run(Instant::now() + grace) {
@@ -163,31 +167,37 @@ fn spawn_device(nvml: &Arc<Nvml>, index: u32, slot: &Arc<Slot>, rounds: &Arc<Rou
 /// Puts what all say into one view.
 struct Composer {
     host: Host,
+    sessions: Sessions,
     driver: Option<String>,
     slots: Vec<Arc<Slot>>,
 }
 
 impl Composer {
     fn view(&mut self, round: u64, interval: Duration) -> MonitorView {
+        let sessions = self.sessions.count();
         let mut view = MonitorView {
             schema_version: VIEW_SCHEMA_VERSION,
             round,
             time_ms: clock::realtime_ns() / 1_000_000,
             interval_ms: interval.as_millis() as u64,
             driver: self.driver.clone(),
+            sessions: sessions.map(|(followed, _)| followed as u32),
+            sessions_behind: sessions.map(|(_, behind)| behind as u32),
             devices: Vec::with_capacity(self.slots.len()),
             processes: Vec::new(),
         };
+        let mut holdings = Vec::new();
+        self.sessions.each(|holding| holdings.push(holding.clone()));
         self.host.begin();
         for slot in &self.slots {
             let answer = slot.answer();
-            add(&mut view, &answer, &mut self.host);
+            add(&mut view, &answer, &mut self.host, &holdings);
         }
         view
     }
 }
 
-fn add(view: &mut MonitorView, answer: &Answer, host: &mut Host) {
+fn add(view: &mut MonitorView, answer: &Answer, host: &mut Host, holdings: &[Holding]) {
     let mut device = answer.device.clone();
     device.age_ms = answer.complete.map(|complete| complete.elapsed().as_millis() as u64);
     for listed in &answer.processes {
@@ -206,8 +216,20 @@ fn add(view: &mut MonitorView, answer: &Answer, host: &mut Host) {
             process.cpu_percent = host.cpu_percent;
             process.host_memory = Some(host.host_memory);
             process.command.clone_from(&host.command);
+            process.ledger = place_of(&device, listed.instance)
+                .and_then(|uuid| sessions::rows(holdings, listed.pid, host.start_time, uuid))
+                .map(|rows| (&rows).into());
         }
         view.processes.push(process);
     }
     view.devices.push(device);
+}
+
+/// The UUID by which a process knows the device, or the instance, that it runs on.
+fn place_of(device: &MonitorDevice, instance: Option<u32>) -> Option<&str> {
+    let uuid = match instance {
+        None => &device.uuid,
+        Some(index) => &device.instances.iter().find(|instance| instance.index == index)?.uuid,
+    };
+    uuid.as_deref().map(sessions::bare)
 }

@@ -24,6 +24,10 @@ pub struct MonitorView {
     pub interval_ms: u64,
     /// Version of the driver.
     pub driver: Option<String>,
+    /// Sessions of this user that are being recorded, whose processes have a ledger; `null` before they have been looked for.
+    pub sessions: Option<u32>,
+    /// Of those, the ones whose recording is still being read, so that their processes have none yet.
+    pub sessions_behind: Option<u32>,
     /// The GPUs, in NVML's order.
     pub devices: Vec<MonitorDevice>,
     /// The processes on them, by device, then process id. A process on two devices is there twice.

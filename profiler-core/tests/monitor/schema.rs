@@ -16,6 +16,7 @@ fn view() -> MonitorView {
     let monitor = synthetic.watch(INTERVAL);
     let mut view = (*until(&monitor, complete)).clone();
     view.devices.iter_mut().for_each(|device| device.age_ms = Some(0));
+    (view.sessions, view.sessions_behind) = (Some(1), Some(0));
     let by_category = ByCategory { weights: 300 * MIB, optimizer: 600 * MIB, ..ByCategory::default() };
     let live = 900 * MIB;
     view.processes[0].ledger =

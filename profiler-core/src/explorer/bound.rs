@@ -19,7 +19,8 @@ impl Explorer {
             self.forget_markers();
         }
         self.thin_samples();
-        let tracks = self.walk.tracks().count().max(3);
+        // Host memory has no steps.
+        let tracks = (self.walk.tracks().count() - 1).max(1);
         let (steps, samples) = (self.limits.steps / tracks, self.limits.samples);
         self.walk.tracks().for_each(|track| track.keep(steps, samples));
     }
@@ -69,7 +70,7 @@ impl Explorer {
         let mut position = 0;
         samples.retain(|_| {
             position += 1;
-            position > half || position % 2 == 0
+            position > half || position % 2 == 1
         });
         self.walk.samples = samples.len();
         self.find_latest_samples();

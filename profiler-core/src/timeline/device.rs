@@ -153,7 +153,10 @@ impl DeviceTrack {
         self.step_now = Some(position);
         let now = self.now;
         match self.running_step() {
-            Some(step) if now.rows.live_bytes() > step.peak.rows.live_bytes() => step.peak = now,
+            Some(step) if now.rows.live_bytes() > step.peak.rows.live_bytes() => {
+                let former = std::mem::replace(&mut step.peak, now);
+                remember(&mut self.former_of_step, former);
+            }
             Some(_) => {}
             None => {
                 let shape = Shape::new(now.rows.live_bytes());
@@ -223,10 +226,10 @@ impl DeviceTrack {
     }
 
     /// Keeps the latest steps and samples. Of samples, the newer half stays as it is, and of the older half every second one:
-    /// what lies far back is told more coarsely.
+    /// what lies far back is told more coarsely, and the first one stays.
     pub fn keep(&mut self, steps: usize, samples: usize) {
         // In large parts, so that it is done rarely.
-        if self.figures.steps.len() > steps + steps / 4 + 1 {
+        if self.figures.steps.len() > steps.saturating_add(steps / 4 + 1) {
             let forgotten = self.figures.steps.len() - steps.max(1);
             self.figures.steps.drain(..forgotten);
             self.steps_forgotten += forgotten;
@@ -282,6 +285,6 @@ fn thin(samples: &mut Vec<SampleRows>) {
     let mut position = 0;
     samples.retain(|_| {
         position += 1;
-        position > half || position % 2 == 0
+        position > half || position % 2 == 1
     });
 }

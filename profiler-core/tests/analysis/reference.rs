@@ -89,7 +89,7 @@ pub struct World {
     step: BTreeMap<usize, u64>,
     names: BTreeMap<(usize, u32), String>,
     used: Vec<(usize, u32)>,
-    steps: Vec<(When, u64)>,
+    pub steps: Vec<(When, u64)>,
     phases: Vec<When>,
 }
 

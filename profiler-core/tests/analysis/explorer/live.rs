@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::ended;
 use crate::ledger::{Deed, UUIDS, deed, key, plain, session, sums};
-use crate::reference::{Life, Place, Sums, World};
+use crate::reference::{Life, Place, Sums, When, World};
 
 const FRESH: Limits = Limits { pace: 0, ..Limits::NONE };
 
@@ -281,6 +281,20 @@ fn is_refusal(deed: &Deed) -> bool {
     matches!(deed, Deed::Refuse { .. } | Deed::RefuseAtOnce { .. })
 }
 
+/// True when a step began between an allocation and the first block in it, or so many others began that former maxima
+/// are not kept: then a maximum may be too small until the end.
+fn containers_were_late(world: &World) -> bool {
+    let late = |(at, container): (usize, &Life)| {
+        let first = world.lives.iter().find(|life| life.container == Some(at));
+        first.is_some_and(|first| {
+            let between = |when: When| container.birth <= when && when <= first.birth;
+            world.steps.iter().any(|(when, _)| between(*when))
+                || world.lives.iter().filter(|life| between(life.birth)).count() > 8
+        })
+    };
+    world.lives.iter().enumerate().filter(|(_, life)| life.held_blocks).any(late)
+}
+
 /// Peaks, steps and series of each device, and moments by time, of the entries so far.
 fn compare_past(explorer: &mut Explorer, entries: &[Entry]) -> Result<(), TestCaseError> {
     let world = World::of(entries);
@@ -292,7 +306,12 @@ fn compare_past(explorer: &mut Explorer, entries: &[Entry]) -> Result<(), TestCa
         let answer = ask(explorer, target, At::Peak);
         let largest = history.iter().map(|(_, sums, _, _)| sums.live_bytes()).max().unwrap_or(0);
         let peak = answer.peak.as_ref();
-        prop_assert_eq!(peak.map_or(0, |peak| peak.state.rows.live_bytes()), largest);
+        let found = peak.map_or(0, |peak| peak.state.rows.live_bytes());
+        if containers_were_late(&world) {
+            prop_assert!(found <= largest);
+            continue;
+        }
+        prop_assert_eq!(found, largest);
         if let Some(peak) = peak {
             let at = history.iter().find(|(_, sums, _, _)| sums.live_bytes() == largest).expect("a peak");
             prop_assert_eq!((peak.state.time.0, sums(&peak.state.rows)), (at.0, at.1));

@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::palette::{Depth, Palette, Scheme};
 use crate::program::Program;
 use crate::screens;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, wait};
 
 /// Least time between frames that nobody pressed a key for.
 const FRAME: Duration = Duration::from_millis(100);
@@ -255,13 +255,5 @@ impl<A: Answers> Loop<'_, A> {
         if let Some(program) = &mut self.program {
             program.resize(rows, columns);
         }
-    }
-}
-
-/// Waits for an event; a signal that ends the wait is no error.
-fn wait(patience: Duration) -> io::Result<bool> {
-    match event::poll(patience) {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-        other => other,
     }
 }

@@ -6,14 +6,18 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::sync::Once;
+use std::os::fd::AsFd;
+use std::sync::{Once, OnceLock};
+use std::time::Duration;
 
+use crossterm::event;
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 thread_local! {
     /// Whether this thread has a terminal to give back.
@@ -112,6 +116,34 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Waits for an event; true when there is one to be read. A signal ends the wait, and is no error.
+///
+/// # Errors
+/// The terminal has hung up. This must be found out here: crossterm would look for keys in such a terminal without an end.
+pub fn wait(patience: Duration) -> io::Result<bool> {
+    static KEYBOARD: OnceLock<Option<File>> = OnceLock::new();
+    let looked = |patience: Duration| {
+        let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+        let stdin = io::stdin();
+        let keyboard =
+            if stdin.is_terminal() { None } else { KEYBOARD.get_or_init(|| File::open("/dev/tty").ok()).as_ref() };
+        let keyboard = keyboard.map_or(stdin.as_fd(), |file| file.as_fd());
+        let mut polled = [PollFd::from_borrowed_fd(keyboard, PollFlags::IN)];
+        // A signal may be about the terminal's size, which crossterm knows next.
+        let found = poll(&mut polled, Some(&patience));
+        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        if found.is_ok() && polled[0].revents().intersects(gone) {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the terminal is gone"));
+        }
+        event::poll(Duration::ZERO).or_else(|error| match error.kind() {
+            io::ErrorKind::Interrupted => Ok(false),
+            _ => Err(error),
+        })
+    };
+    // Events that crossterm has read already come first.
+    Ok(looked(Duration::ZERO)? || (!patience.is_zero() && looked(patience)?))
 }
 
 fn take(mouse: bool) -> io::Result<()> {

@@ -152,8 +152,10 @@ fn labels(canvas: &mut Canvas, plot: Rect, axis: Rect, top: u64) {
     }
     let style = canvas.palette.faint();
     let (x, width) = (plot.x - GUTTER, GUTTER - 1);
-    let parts =
-        [4, 2, 3, 5].into_iter().find(|parts| plot.height % parts == 0 && plot.height / parts >= 2).unwrap_or(1);
+    let parts = [4, 2, 3, 5]
+        .into_iter()
+        .find(|parts| plot.height.is_multiple_of(*parts) && plot.height / parts >= 2)
+        .unwrap_or(1);
     for part in 0..parts {
         // A label names the upper edge of its line.
         let value = (u128::from(top) * u128::from(parts - part) / u128::from(parts)) as u64;

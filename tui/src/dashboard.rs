@@ -173,10 +173,9 @@ impl<A: Answers> Loop<'_, A> {
                 // All that has been pressed by now, before the next frame.
                 loop {
                     let event = event::read()?;
-                    if let Some(action) = self.app.handle(&event) {
-                        if let Some(left) = self.act(action)? {
-                            return Ok(left);
-                        }
+                    let action = self.app.handle(&event);
+                    if let Some(left) = action.map_or(Ok(None), |action| self.act(action))? {
+                        return Ok(left);
                     }
                     if matches!(event, event::Event::Resize(..)) {
                         self.tell_size();

@@ -26,7 +26,7 @@ const MAP: usize = 1;
 
 /// Lines of the selected container's own map, on a screen of this height.
 fn finer(body: Rect) -> u16 {
-    (body.height / 3).clamp(4, 12)
+    (body.height / 4).clamp(4, 6)
 }
 
 /// Where its parts are.

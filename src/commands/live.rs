@@ -36,6 +36,9 @@ use crate::launch::terminal::{Custody, Mover, OwnTerminal, Pair, Stage, relay};
 use crate::launch::{self, environment, signals};
 use crate::output::{self, Failure, complain, describe_error, say};
 
+/// How long the dashboard may take to notice that its terminal is gone.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// A program that runs in a terminal of its own.
 struct Running {
     pair: Arc<Pair>,
@@ -72,7 +75,7 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
             complain(&describe_error(&error));
         }
         // Where the terminal is gone, nothing can be shown any more, and the program is waited for all the same.
-        in_plain_form = !custody.must_leave() && relay(&own, &pair, &mover, &custody).is_ok();
+        in_plain_form = relay(&own, &pair, &mover, &custody).is_ok();
     }
     let ended = custody.wait_for(Stage::Moved);
     if custody.stage() < Stage::Concluded {
@@ -170,6 +173,10 @@ fn conduct(
         run::conclude_session(&folder, &outputs, &arguments);
         custody.reach(Stage::Concluded);
         custody.watch();
+        // Should the main thread be caught in a terminal that is gone, this one ends memscope: nobody sees it any more.
+        if custody.has_hung_up() && !custody.is_over_within(GRACE) {
+            std::process::exit(launch::status(ended));
+        }
     };
     std::thread::Builder::new().name("conductor".into()).spawn(work).context("cannot start a thread")
 }

@@ -30,6 +30,12 @@ pub fn show(place: &Place, program: &[&str]) -> Screen {
     screen
 }
 
+/// The same on a shell script, whose text then does not stand in the dashboard's header.
+fn show_script(place: &Place, script: &str) -> Screen {
+    fs::write(place.path("script"), script).expect("a file");
+    show(place, &["sh", "script"])
+}
+
 /// Leaves the dashboard of a program that has ended; returns the status as a shell shows it.
 #[track_caller]
 pub fn leave(screen: &mut Screen) -> i32 {
@@ -49,10 +55,18 @@ fn each_descriptor_that_was_a_terminal_is_one_and_the_others_are_what_they_were(
     // The program tells through a file which of its descriptors are terminals, and what the others lead to; then it writes to
     // its controlling terminal, which it has in any case.
     let script = "for d in 0 1 2; do
-            if [ -t $d ]; then echo terminal $(readlink /proc/$$/fd/$d); else stat -L -c '%d:%i' /proc/$$/fd/$d; fi
-        done >report
-        ls /proc/$$/fd | tr '\\n' ' ' >>report
+            if [ -t $d ]; then r=\"$r terminal:$(readlink /proc/$$/fd/$d)\"; else r=\"$r $(stat -L -c %d:%i /proc/$$/fd/$d)\"; fi
+        done
+        echo $r >report; echo $(ls /proc/$$/fd) >>report
         echo out; echo err >&2; echo own >/dev/tty";
+    // Descriptors that this test itself has inherited and passes on.
+    let plain = Place::new();
+    let mut reference = plain.command("sh");
+    reference.args(["-c", script]);
+    let mut screen = Screen::start(reference, ROWS, COLUMNS, ALL);
+    assert!(screen.end().success());
+    let report = fs::read_to_string(plain.path("report")).expect("a report");
+    let inherited = report.split_once('\n').expect("two lines").1.to_owned();
     for combination in 0..8 {
         let on_terminal = [0, 1, 2].map(|descriptor| combination & (1 << descriptor) != 0);
         let place = Place::new();
@@ -71,20 +85,19 @@ fn each_descriptor_that_was_a_terminal_is_one_and_the_others_are_what_they_were(
         assert_eq!(leave(&mut screen), 0, "{on_terminal:?}");
 
         let report = fs::read_to_string(place.path("report")).expect("a report");
-        let mut lines = report.lines();
+        let (descriptors, open) = report.split_once('\n').expect("two lines");
         let mut terminals = Vec::new();
-        for (descriptor, file) in files.iter().enumerate() {
-            let line = lines.next().expect("a line for each descriptor");
+        for ((descriptor, file), told) in files.iter().enumerate().zip(descriptors.split(' ')) {
             if on_terminal[descriptor] {
-                terminals.push(line.strip_prefix("terminal /dev/pts/").expect(line).to_owned());
+                terminals.push(told.strip_prefix("terminal:/dev/pts/").expect(told).to_owned());
             } else {
                 let metadata = file.metadata().expect("metadata");
-                assert_eq!(line, format!("{}:{}", metadata.dev(), metadata.ino()), "{on_terminal:?} {descriptor}");
+                assert_eq!(told, format!("{}:{}", metadata.dev(), metadata.ino()), "{on_terminal:?} {descriptor}");
             }
         }
         terminals.dedup();
         assert!(terminals.len() <= 1, "one terminal for all: {terminals:?}");
-        assert_eq!(lines.next(), Some("0 1 2 "), "nothing else is inherited");
+        assert_eq!(open, inherited, "nothing else is inherited");
 
         let read = |name: &str| fs::read_to_string(place.path(name)).expect("a file");
         let expected = |on_terminal: bool, text: &str| if on_terminal { String::new() } else { format!("{text}\n") };
@@ -100,7 +113,7 @@ fn the_terminal_is_the_programs_own_and_has_the_size_of_its_place() {
     let place = Place::new();
     let script = "stty size; ps -o sid= -p $$ | tr -d ' '; echo $$; stty -a | grep -o -- '-\\?icanon'
         trap 'stty size' WINCH; while :; do sleep 0.1; done";
-    let mut screen = show(&place, &["sh", "-c", script]);
+    let mut screen = show_script(&place, script);
     screen.wait(&format!("{} {COLUMNS}", ROWS - AROUND));
     screen.wait("icanon");
     let rows = screen.rows();
@@ -154,7 +167,7 @@ fn one_types_into_a_prompt() {
     let place = Place::new();
     let script = "printf '(Pdb) '; read line; echo \"value of $line\"; stty -echo; printf 'password: '; read secret; \
                   stty echo; echo; echo \"${#secret} characters\"; read rest || echo end of input";
-    let mut screen = show(&place, &["sh", "-c", script]);
+    let mut screen = show_script(&place, script);
     screen.wait("(Pdb)");
     screen.keys("i");
     screen.wait("TYPING");
@@ -175,7 +188,7 @@ fn one_types_into_a_prompt() {
 fn typing_ends_with_escape_and_ctrl_c_reaches_the_program() {
     let place = Place::new();
     let script = "trap 'echo interrupted' INT; echo ready; while :; do read line && echo \"line $line\"; done";
-    let mut screen = show(&place, &["sh", "-c", script]);
+    let mut screen = show_script(&place, script);
     screen.wait("ready");
     screen.keys("i");
     screen.wait("TYPING");
@@ -187,8 +200,8 @@ fn typing_ends_with_escape_and_ctrl_c_reaches_the_program() {
     screen.wait_gone("TYPING");
     screen.keys("q");
     screen.wait("Leave?");
-    screen.keys("eee");
-    assert_eq!(leave_ended(&mut screen), 137);
+    screen.keys("ee");
+    assert_eq!(leave_ended(&mut screen), 143);
 }
 
 #[test]
@@ -197,7 +210,7 @@ fn a_program_may_fill_the_screen() {
     // What ncurses sends for a menu in a box with a hidden cursor.
     let script = r"printf 'before\n\033[?1049h\033[2J\033[?25l\033[5;10H\033(0lqqk\033(B\033[6;10H\033[7mmenu\033[m';
         read key; printf '\033[?1049l\033[?25h'; echo after $key";
-    let mut screen = show(&place, &["sh", "-c", script]);
+    let mut screen = show_script(&place, script);
     screen.wait("┌──┐");
     let rows = screen.rows();
     assert_eq!(rows[4 + 2], format!("{:9}┌──┐", ""), "the box stands where the program has put it: {rows:#?}");
@@ -215,7 +228,7 @@ fn a_program_may_fill_the_screen() {
 fn a_progress_bar_stays_in_its_line() {
     let place = Place::new();
     let script = r"for i in 10 20 30 40; do printf '\r%d%%|####' $i; sleep 0.05; done; printf '\n'";
-    let mut screen = show(&place, &["sh", "-c", script]);
+    let mut screen = show_script(&place, script);
     screen.wait("40%|####");
     assert_eq!(screen.text().matches("%|####").count(), 1, "{}", screen.text());
     assert_eq!(leave(&mut screen), 0);
@@ -224,7 +237,7 @@ fn a_progress_bar_stays_in_its_line() {
 #[test]
 fn the_output_is_searched_and_scrolled() {
     let place = Place::new();
-    let mut screen = show(&place, &["sh", "-c", "for i in $(seq 1 500); do echo line $i; done; echo the end"]);
+    let mut screen = show_script(&place, "for i in $(seq 1 500); do echo line $i; done; echo the end");
     screen.wait("the end");
     screen.keys("/line 77\r");
     screen.wait("hit 1 of 1");
@@ -233,7 +246,8 @@ fn the_output_is_searched_and_scrolled() {
     screen.keys("\x1b");
     screen.wait("the end");
     screen.keys("\x1b[H"); // Home
-    screen.wait("line 1\n");
+    screen.wait("line 1 ");
+    screen.wait("line 2\n");
     screen.keys("\x1b[F"); // End
     screen.wait("the end");
     assert_eq!(leave(&mut screen), 0);
@@ -245,7 +259,7 @@ fn a_process_that_outlives_the_program_does_not_hold_memscope_up() {
     // It keeps the terminal open in a session of its own, and writes to it without an end.
     let script = "(trap '' HUP; exec setsid sh -c 'echo $$ >pid; while :; do echo noise; sleep 0.01; done') & 
         while [ ! -s pid ]; do sleep 0.01; done; echo done";
-    let mut screen = show(&place, &["sh", "-c", script]);
+    let mut screen = show_script(&place, script);
     screen.wait("done");
     assert_eq!(leave(&mut screen), 0);
     let pid = fs::read_to_string(place.path("pid")).expect("a pid");
@@ -257,7 +271,7 @@ fn a_process_that_outlives_the_program_does_not_hold_memscope_up() {
 #[test]
 fn a_stopped_program_is_said_to_be_and_goes_on_when_one_types() {
     let place = Place::new();
-    let mut screen = show(&place, &["sh", "-c", "echo $$ >pid; echo ready; kill -STOP $$; read line; echo got $line"]);
+    let mut screen = show_script(&place, "echo $$ >pid; echo ready; kill -STOP $$; read line; echo got $line");
     screen.wait("stopped");
     std::thread::sleep(Duration::from_millis(300));
     assert!(screen.text().contains("ready") && !screen.text().contains("got"), "{}", screen.text());
@@ -272,7 +286,7 @@ fn a_stopped_program_is_said_to_be_and_goes_on_when_one_types() {
 fn resizes_without_number_do_no_harm() {
     let place = Place::new();
     let script = "trap 'exit 4' USR1; i=0; while :; do i=$((i+1)); echo \"$i 漢字 a line of some length\"; done";
-    let mut screen = show(&place, &["sh", "-c", script]);
+    let mut screen = show_script(&place, script);
     screen.wait("漢字");
     let sizes = [(1, 1), (1, 200), (100, 1), (2, 2), (3, 5), (24, 80), (70, 250), (4, 300), (300, 4), (12, 40)];
     for round in 0..10_u16 {

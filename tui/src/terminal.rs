@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
@@ -63,7 +64,9 @@ type Backend = CrosstermBackend<BufWriter<Sink>>;
 
 /// A terminal in raw mode with the alternate screen.
 pub struct Terminal {
-    inner: ratatui::Terminal<Backend>,
+    /// Never dropped: it would show the cursor, which [`give_back`] does, and panic where the terminal is gone and with it
+    /// standard error.
+    inner: ManuallyDrop<ratatui::Terminal<Backend>>,
     mouse: bool,
 }
 
@@ -79,7 +82,7 @@ impl Terminal {
         // One write for a frame: BufWriter keeps what is larger than its buffer together as well as it can.
         let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, sink));
         let inner = ratatui::Terminal::new(backend).inspect_err(|_| give_back())?;
-        Ok(Terminal { inner, mouse })
+        Ok(Terminal { inner: ManuallyDrop::new(inner), mouse })
     }
 
     /// All of it.

@@ -10,9 +10,9 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libc::{c_int, pid_t};
 
@@ -27,8 +27,10 @@ pub struct Custody {
     ended: Mutex<(Stage, Option<ExitStatus>)>,
     changed: Condvar,
     stopped: AtomicBool,
-    /// The signal by which memscope was told to end, or 0.
-    told: AtomicI32,
+    /// Whether memscope was told to end.
+    told: AtomicBool,
+    /// Whether that was by a terminal that hung up.
+    hung_up: AtomicBool,
     /// One SIGTSTP is memscope's own, to its job.
     own_stop: AtomicBool,
     /// Nobody waits for signals any more.
@@ -58,7 +60,8 @@ impl Custody {
             ended: Mutex::default(),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
-            told: AtomicI32::new(0),
+            told: AtomicBool::new(false),
+            hung_up: AtomicBool::new(false),
             own_stop: AtomicBool::new(false),
             over: AtomicBool::new(false),
         }
@@ -108,7 +111,8 @@ impl Custody {
             return;
         }
         if [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM].contains(&signal) {
-            self.told.store(signal, Ordering::Relaxed);
+            self.told.store(true, Ordering::Relaxed);
+            self.hung_up.fetch_or(signal == libc::SIGHUP, Ordering::Relaxed);
         }
         if signals::is_passed_on(signal) {
             self.send(signal);
@@ -175,23 +179,34 @@ impl Custody {
         }
     }
 
-    /// True when memscope must end without being asked: its terminal has hung up, or it was told to end and there is nothing
-    /// left to do.
+    /// True when memscope must end without being asked: it was told to, and there is nothing left to do. (That its terminal is
+    /// gone the dashboard notices by itself.)
     pub fn must_leave(&self) -> bool {
-        match self.told.load(Ordering::Relaxed) {
-            0 => false,
-            libc::SIGHUP => true,
-            _ => self.stage() == Stage::Concluded,
-        }
+        self.told.load(Ordering::Relaxed) && self.stage() == Stage::Concluded
     }
 
-    /// Goes on taking note of signals to memscope, after the program's end, until [`Custody::stop_watching`].
+    /// Goes on taking note of signals to memscope, after the program's end, until [`Custody::stop_watching`] or until the
+    /// terminal is gone.
     pub fn watch(&self) {
-        while !self.over.load(Ordering::Relaxed) {
+        while !self.over.load(Ordering::Relaxed) && !self.has_hung_up() {
             if let Some(signal) = signals::next_apart(Some(Duration::from_millis(100))) {
                 self.received(signal);
             }
         }
+    }
+
+    /// True when memscope was told that its terminal is gone.
+    pub fn has_hung_up(&self) -> bool {
+        self.hung_up.load(Ordering::Relaxed)
+    }
+
+    /// True when [`Custody::stop_watching`] is called in time.
+    pub fn is_over_within(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        while !self.over.load(Ordering::Relaxed) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.over.load(Ordering::Relaxed)
     }
 
     /// Ends [`Custody::watch`].

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memscope_tui::output::Output;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -32,9 +32,9 @@ const QUEUE: usize = 8;
 /// Typed bytes that wait for a program that does not read. What is typed beyond that is lost, as in a terminal whose buffer
 /// is full.
 const MOST_TYPED: usize = 1 << 20;
-/// After the program's end: silence after which nothing of it can be on its way any more. The kernel moves what is written by
-/// a work queue, which takes microseconds.
-const SILENCE: Duration = Duration::from_millis(100);
+/// After the program's end: how long something that it wrote may be on its way. The kernel moves what is written by a work
+/// queue, which takes microseconds.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
 /// After the program's end: bytes after which what comes is from processes that outlive it. The kernel's buffers hold less.
 const MOST_LEFT: usize = 1 << 20;
 
@@ -221,9 +221,12 @@ struct Thread {
 }
 
 /// What a look at the program's terminal gave.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Read {
-    Bytes(usize),
-    Nothing,
+    /// There may be more.
+    Full,
+    /// There is no more now.
+    Empty,
     /// Nobody has the program's end open any more.
     Closed,
 }
@@ -234,75 +237,88 @@ impl Thread {
     }
 
     fn run(mut self) {
+        let mut ended: Option<Instant> = None;
         let mut told = false;
         loop {
-            let ended = self.shared.ended.load(Ordering::Acquire);
-            let quiet = self.wait(ended && !told);
+            self.wait(ended.is_some() && !told);
+            if ended.is_none() && self.shared.ended.load(Ordering::Acquire) {
+                ended = Some(Instant::now());
+                self.left = 0;
+            }
+            // Looked at before the read: what has arrived by then is read for certain.
+            let arrived = ended.is_some_and(|ended| ended.elapsed() >= ON_ITS_WAY);
             let read = self.move_output();
             self.move_typed();
-            let done = matches!(read, Read::Closed) || quiet || self.left >= MOST_LEFT;
-            if ended && done && !told {
+            let done = match read {
+                Read::Closed => true,
+                Read::Empty => arrived,
+                Read::Full => self.left >= MOST_LEFT,
+            };
+            if ended.is_some() && done && !told {
                 told = true;
-                let (tell, told) = channel();
-                if self.show.send(Show::Tell(tell)).is_ok() {
-                    let _ = told.recv();
-                }
-                *lock(&self.shared.moved) = Some(self.transcript.moved.clone());
-                self.shared.is_moved.notify_all();
+                self.tell();
             }
             match read {
-                Read::Bytes(count) if ended => self.left += count,
-                Read::Closed if ended => return,
-                // Everybody has closed it for now; memscope's own copy keeps it from hanging up, so this is a moment only.
+                Read::Closed if ended.is_some() => return,
+                // Not while memscope has its own copy open; were it so all the same, it must not take a whole core.
                 Read::Closed => std::thread::sleep(Duration::from_millis(10)),
                 _ => {}
             }
         }
     }
 
-    /// Waits until there is something to do; true when nothing came within [`SILENCE`], if `briefly`.
-    fn wait(&self, briefly: bool) -> bool {
+    /// Says that everything has been moved, once it has been shown too.
+    fn tell(&self) {
+        let (tell, told) = channel();
+        if self.show.send(Show::Tell(tell)).is_ok() {
+            let _ = told.recv();
+        }
+        *lock(&self.shared.moved) = Some(self.transcript.moved.clone());
+        self.shared.is_moved.notify_all();
+    }
+
+    /// Waits until there is something to do; not for long, if `briefly`.
+    fn wait(&self, briefly: bool) {
         let mut wanted = PollFlags::IN;
         if !lock(&self.shared.typed).is_empty() {
             wanted |= PollFlags::OUT;
         }
         let master = self.shared.pair.master();
         let mut polled = [PollFd::from_borrowed_fd(master, wanted), PollFd::new(&self.shared.wake, PollFlags::IN)];
-        let patience = Timespec { tv_sec: 0, tv_nsec: SILENCE.as_nanos() as i64 };
-        let count = poll(&mut polled, briefly.then_some(&patience));
-        let woken = !polled[1].revents().is_empty();
-        if woken {
+        let patience = Timespec { tv_sec: 0, tv_nsec: ON_ITS_WAY.as_nanos() as i64 };
+        // Whatever comes of it, the next thing is to look.
+        let _ = poll(&mut polled, briefly.then_some(&patience));
+        if !polled[1].revents().is_empty() {
             let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
         }
-        count == Ok(0)
     }
 
     /// Moves what there is to read, a batch at most.
     fn move_output(&mut self) -> Read {
         let mut count = 0;
-        let mut closed = false;
+        let mut read = Read::Full;
         while count < BATCH {
             match rustix::io::read(self.shared.pair.master(), &mut self.buffer[count..]) {
-                Ok(0) => closed = true,
+                Ok(0) => read = Read::Closed,
                 Ok(more) => {
                     count += more;
                     continue;
                 }
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => {}
+                Err(Errno::AGAIN) => read = Read::Empty,
                 // EIO is how Linux says that the other end is closed; of any other error nothing better can be made.
-                Err(_) => closed = true,
+                Err(_) => read = Read::Closed,
             }
             break;
         }
-        if count == 0 {
-            return if closed { Read::Closed } else { Read::Nothing };
+        if count > 0 {
+            let bytes = &self.buffer[..count];
+            self.transcript.write(bytes);
+            // The other thread ends only with this one.
+            let _ = self.show.send(Show::Bytes(bytes.to_vec()));
+            self.left += count;
         }
-        let bytes = &self.buffer[..count];
-        self.transcript.write(bytes);
-        // The other thread ends only with this one.
-        let _ = self.show.send(Show::Bytes(bytes.to_vec()));
-        Read::Bytes(count)
+        read
     }
 
     /// Moves what was typed, as far as the program's terminal takes it.

@@ -10,11 +10,12 @@
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use memscope_core::explorer::{Follower, Limits};
 use memscope_core::recorder::{self, Recorder};
 use memscope_core::session::SessionFolder;
@@ -67,7 +68,9 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     let conductor = conduct(recorder, &mover, &custody, folder.clone(), outputs, arguments.clone())?;
 
     let shown = Shown { mover: Arc::clone(&mover), custody: Arc::clone(&custody) };
-    let left = signals::with_resizes(|| show(arguments, folder, &output, shown));
+    // A panic has given the terminal back and said what it was; the program goes on in plain form.
+    let view = || signals::with_resizes(|| show(arguments, folder, &output, shown));
+    let left = catch_unwind(AssertUnwindSafe(view)).unwrap_or_else(|_| bail!("the dashboard has a defect: please report it"));
     own.restore();
     let mut in_plain_form = false;
     if custody.stage() < Stage::Moved {

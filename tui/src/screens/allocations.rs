@@ -96,7 +96,11 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
     heading(app, canvas, parts.heading, rows);
     let width = parts.titles.width.saturating_sub(3);
     let list = &app.allocations.list;
-    let grouped = app.allocations.group.is_some();
+    // By what the answer holds: it may be the one to an earlier question.
+    let grouped = match rows.rows.first() {
+        Some(row) => matches!(row, Row::Group(_)),
+        None => app.allocations.group.is_some(),
+    };
     let columns: &[Column] = if grouped { &GROUPS } else { &SINGLE };
     let placed = table::place(columns, parts.titles.x + 1, width);
     let by = if grouped {

@@ -67,8 +67,12 @@ fn flags(app: &App) -> Vec<(String, Style)> {
     flags
 }
 
+/// The program without the folders that it lies in, and its arguments.
 fn command(app: &App) -> String {
-    app.answer.session.info.command.join(" ")
+    let mut words = app.answer.session.info.command.iter().map(String::as_str);
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or(program);
+    std::iter::once(name).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// What the session is doing.

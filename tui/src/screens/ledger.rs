@@ -3,6 +3,7 @@
 //! Owns: order and names of the rows. Refuses: to fill in what was not told. Device rows hold at a sample, and carry its time.
 
 use memscope_core::explorer::{At, MomentView, Target};
+use memscope_core::ledger::DeviceRows;
 use memscope_core::report::units;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -30,10 +31,12 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
         At::Step(_) => " at the step's peak of live bytes",
         At::Live | At::Time(_) => "",
     };
-    let sampled = now
-        .device
-        .as_ref()
-        .map_or(String::new(), |sample| format!(", the device at {}", units::time(sample.rows.time.0 as f64 / 1e9)));
+    // A sample that met other reserved memory says so.
+    let sampled = sample(now).map_or(String::new(), |rows| {
+        let met = rows.reserved == now.state.rows.reserved;
+        let then = if met { String::new() } else { format!(" ({} reserved)", units::bytes(rows.reserved)) };
+        format!(", the device at {}{then}", units::time(rows.time.0 as f64 / 1e9))
+    });
     let title = format!("Ledger of {}{at}{sampled}", super::header::target(app));
     let reserved = units::bytes(now.state.rows.reserved);
     let whole = match now.capacity {
@@ -48,6 +51,12 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
         let figures = Rect { y: area.y + 2, height: area.height - 2, ..area };
         draw_rows(app, canvas, now, &rows, figures);
     }
+}
+
+/// The device rows, but for those of a device that was not in use at all: they say nothing of this moment.
+fn sample(now: &MomentView) -> Option<&DeviceRows> {
+    let rows = &now.device.as_ref()?.rows;
+    (rows.reserved == now.state.rows.reserved || rows.device_used > 0).then_some(rows)
 }
 
 fn foreign(canvas: &Canvas, what: Foreign, amount: u64) -> Part {
@@ -67,8 +76,7 @@ fn rows(canvas: &Canvas, now: &MomentView) -> Vec<Row> {
         Row { part: idle(event.rounding), name: "rounding", figure: Some(units::bytes(event.rounding)) },
         Row { part: idle(event.cached), name: "cached", figure: Some(units::bytes(event.cached)) },
     ];
-    let Some(sample) = &now.device else { return rows };
-    let device = &sample.rows;
+    let Some(device) = sample(now) else { return rows };
     let signed = |value: Option<i64>| value.map(units::signed_bytes);
     let known = |value: Option<i64>| value.map_or(0, |value| value.max(0) as u64);
     rows.push(Row {
@@ -117,8 +125,8 @@ fn draw_rows(app: &App, canvas: &mut Canvas, now: &MomentView, rows: &[Row], are
     // Mark, name, figure.
     let mut items: Vec<(&str, Style, String, String)> = Vec::with_capacity(rows.len() + 6);
     items.push((" ", plain, "live".to_owned(), live));
-    if let (Some(capacity), Some(sample)) = (now.capacity, &now.device) {
-        items.push((" ", plain, "free".to_owned(), units::bytes(capacity.saturating_sub(sample.rows.device_used))));
+    if let (Some(capacity), Some(device)) = (now.capacity, sample(now)) {
+        items.push((" ", plain, "free".to_owned(), units::bytes(capacity.saturating_sub(device.device_used))));
     }
     for row in rows {
         let figure = row.figure.clone().unwrap_or_else(|| "not told".to_owned());
@@ -130,11 +138,12 @@ fn draw_rows(app: &App, canvas: &mut Canvas, now: &MomentView, rows: &[Row], are
     if now.host.reserved > 0 {
         items.push((" ", plain, "pinned host".to_owned(), units::bytes(now.host.reserved)));
     }
-    if now.device.is_none() {
+    if sample(now).is_none() {
         let why = match app.target {
             Target::All if app.answer.devices.len() > 1 => "of one GPU only (Tab)",
             Target::Process(_) => "of one GPU only (Tab)",
-            _ => "no telemetry sample yet",
+            _ if now.device.is_some() => "sampled only while it was not in use",
+            _ => "no exact telemetry sample",
         };
         items.push((" ", plain, "device rows".to_owned(), why.to_owned()));
     }

@@ -116,7 +116,8 @@ fn summary(canvas: &mut Canvas, line: Rect, view: &SegmentsView) {
     let leaves = units::count(view.leaves as u64, "driver allocation holds", "driver allocations hold");
     let free = view.bytes.saturating_sub(view.in_blocks);
     let facts = if view.total == 0 {
-        vec!["No allocation holds blocks: there is no cache to map".to_owned(), format!("{leaves} no blocks")]
+        let count = units::count(view.leaves as u64, "driver allocation is", "driver allocations are");
+        vec!["No allocation holds blocks, so that there is no cache to map".to_owned(), format!("{count} used whole")]
     } else {
         vec![
             format!("in blocks {}", units::bytes(view.in_blocks)),

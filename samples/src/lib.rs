@@ -4,13 +4,13 @@
 //! memory through memscope-client, as any user's program would, and finds libcuda as any program does.
 //!
 //! The first trainer is [`gpt`]. What it keeps in memory and when is in `gpt/memory.md`, which its module documentation
-//! shows. Later techniques (precision, checkpointing, other optimizers and attentions) belong in a folder `techniques/`
-//! beside it, one file each.
+//! shows. The memory techniques are in [`techniques`], one file each.
 
 mod device;
 mod error;
 pub mod gpt;
 mod operations;
+pub mod techniques;
 mod tensor;
 
 pub use device::Device;

@@ -4,6 +4,7 @@
 
 use super::model::{Configuration, Model, in_range};
 use crate::Error;
+use crate::techniques::Techniques;
 
 /// Trains a GPT or BERT in fp32 on a small text, each tensor an allocation of its own, as PyTorch would without its cache.
 #[derive(clap::Args, Clone, Debug)]
@@ -44,6 +45,9 @@ pub struct GptArguments {
     /// Seed of the first weights and of the batches
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// The memory techniques.
+    #[command(flatten)]
+    pub techniques: Techniques,
 }
 
 /// What is to be trained, checked.
@@ -61,6 +65,8 @@ pub struct Plan {
     pub learning_rate: f32,
     /// Seed.
     pub seed: u64,
+    /// The memory techniques.
+    pub techniques: Techniques,
 }
 
 /// Most rows of attention scores: one block of a launch for each.
@@ -96,6 +102,7 @@ impl Plan {
             steps: arguments.steps.unwrap_or(steps),
             learning_rate: arguments.learning_rate.unwrap_or(learning_rate),
             seed: arguments.seed,
+            techniques: arguments.techniques.clone(),
             configuration,
         };
         plan.check()?;
@@ -131,7 +138,7 @@ impl Plan {
                 self.learning_rate
             )));
         }
-        Ok(())
+        self.techniques.check()
     }
 }
 
@@ -211,6 +218,7 @@ mod tests {
                 steps: None,
                 learning_rate: None,
                 seed: 0,
+                techniques: Techniques::default(),
             };
             if let Ok(plan) = Plan::new(&arguments) {
                 let Configuration { width, heads, vocabulary, .. } = plan.configuration;

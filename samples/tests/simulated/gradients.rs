@@ -9,11 +9,13 @@
 use crate::device;
 use memscope_samples::Device;
 use memscope_samples::gpt::{Batch, Configuration, Family, Plan, Trainer};
+use memscope_samples::techniques::Techniques;
 
 /// A model of odd sizes, so that no tile or warp is full.
 fn plan(family: Family, tied: bool) -> Plan {
     let configuration = Configuration { family, layers: 2, width: 6, heads: 3, vocabulary: 11, positions: 7, tied };
-    Plan { configuration, batch: 2, sequence: 5, steps: 1, learning_rate: 0.0, seed: 7 }
+    let techniques = Techniques::default();
+    Plan { configuration, batch: 2, sequence: 5, steps: 1, learning_rate: 0.0, seed: 7, techniques }
 }
 
 /// Repeated tokens, so that rows share an entry of the embedding, and targets that do not count.

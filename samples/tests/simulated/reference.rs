@@ -6,6 +6,7 @@
 use crate::device;
 use memscope_samples::Device;
 use memscope_samples::gpt::{Configuration, Family, Plan, Trainer, batch};
+use memscope_samples::techniques::Techniques;
 use std::collections::BTreeMap;
 
 type Weights = BTreeMap<String, Vec<f64>>;
@@ -144,7 +145,8 @@ fn gelu(x: f64) -> f64 {
 
 fn check(family: Family, tied: bool) {
     let configuration = Configuration { family, layers: 2, width: 24, heads: 4, vocabulary: 101, positions: 19, tied };
-    let plan = Plan { configuration, batch: 3, sequence: 17, steps: 1, learning_rate: 0.01, seed: 5 };
+    let techniques = Techniques::default();
+    let plan = Plan { configuration, batch: 3, sequence: 17, steps: 1, learning_rate: 0.01, seed: 5, techniques };
     let mut trainer = Trainer::new(&plan, Device::open().unwrap()).unwrap();
     // The first weights, and those after training has moved every one of them, norms and biases too.
     for step in 0..8 {

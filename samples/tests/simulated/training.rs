@@ -3,6 +3,7 @@
 use crate::device::{self, COMPUTING, Simulated};
 use cudarc::driver::result::mem_get_info;
 use memscope_samples::gpt::{self, GptArguments, Model, Plan, Progress, Trainer};
+use memscope_samples::techniques::Techniques;
 use memscope_samples::{Device, Error};
 
 /// A small GPT whose losses are cheap even where the simulator is built without optimisation.
@@ -20,6 +21,7 @@ fn small() -> GptArguments {
         steps: Some(30),
         learning_rate: Some(5e-3),
         seed: 1,
+        techniques: Techniques::default(),
     }
 }
 

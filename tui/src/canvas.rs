@@ -42,12 +42,25 @@ impl Canvas<'_> {
             return x;
         }
         let width = width.min(area.right() - x) as usize;
-        if self.glyphs.ascii && !text.is_ascii() {
+        if text.is_ascii() {
+            self.plain_text(x, y, width, text, style)
+        } else if self.glyphs.ascii {
             let plain: String = text.chars().map(|char| if char.is_ascii() { char } else { '?' }).collect();
             self.buffer.set_stringn(x, y, plain, width, style).0
         } else {
             self.buffer.set_stringn(x, y, text, width, style).0
         }
+    }
+
+    /// Most text is ASCII. It has a cell for each character, and needs not be taken apart by the rules of Unicode.
+    fn plain_text(&mut self, x: u16, y: u16, width: usize, text: &str, style: Style) -> u16 {
+        let shown = (0..text.len()).filter(|at| !text.as_bytes()[*at].is_ascii_control());
+        let mut end = x;
+        for at in shown.take(width) {
+            self.buffer[(end, y)].set_symbol(&text[at..=at]).set_style(style);
+            end += 1;
+        }
+        end
     }
 
     /// Writes so that the text ends before column `x + width`; what is too long loses its beginning no more than its end: it
@@ -287,6 +300,19 @@ mod tests {
             }),
             "          ab"
         );
+    }
+
+    #[test]
+    fn plain_text_is_drawn_as_any_other() {
+        for (text, width) in [("abc def", 12), ("abc", 2), ("", 5), ("a\x07b\x7fc~", 3), ("exactly full", 12)] {
+            let (mut ours, mut theirs) = (Buffer::empty(Rect::new(0, 0, 12, 1)), Buffer::empty(Rect::new(0, 0, 12, 1)));
+            let mut canvas =
+                Canvas { buffer: &mut ours, glyphs: &UNICODE, palette: Palette::new(Scheme::Default, Depth::True) };
+            let style = Style::new().fg(Color::Red);
+            let end = canvas.text(0, 0, width, text, style);
+            assert_eq!(end, theirs.set_stringn(0, 0, text, usize::from(width), style).0, "{text:?}");
+            assert_eq!(ours, theirs, "{text:?}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) const FULL_WIDTH: u16 = 111;
 
 const COLUMNS: [Column; 13] = [
     Column::words("GPU", 3, 0, 0),
-    Column::words("NAME", 10, 2, 5),
+    Column::words("NAME", 10, 4, 5),
     Column::words("MEMORY", 20, 3, 0),
     Column::figures("GPU%", 4, 0),
     Column::figures("TEMP", 4, 1),
@@ -108,18 +108,21 @@ fn device_line(
         };
         table::cell(canvas, &COLUMNS, column, y, &text, style);
     }
-    // What is wrong stands where the name does, or over the memory where there is no room for names.
-    let wrong = canvas.palette.warning();
-    let place = placed.iter().find(|column| column.index == NAME);
-    match (remark, place.or_else(|| placed.iter().find(|column| column.index == MEMORY))) {
-        (Some(remark), Some(place)) => {
-            canvas.clear(Rect::new(place.x, y, place.width, 1));
-            canvas.fitted(place.x, y, place.width, &remark, wrong);
+    // What is wrong stands where the name does, and over the memory where there is no figure of it.
+    let find = |wanted| placed.iter().find(|column| column.index == wanted);
+    let (name, memory) = (find(NAME), find(MEMORY));
+    match (remark, name.or(memory), memory) {
+        (Some(remark), Some(first), Some(memory)) => {
+            let last = if device.memory_used.is_none() { memory } else { first };
+            let width = last.x + last.width - first.x;
+            canvas.clear(Rect::new(first.x, y, width, 1));
+            canvas.fitted(first.x, y, width, &remark, canvas.palette.warning());
         }
-        (None, Some(place)) if place.index == NAME => {
-            canvas.fitted(place.x, y, place.width, short(device.name.as_deref()), style);
+        _ => {
+            if let Some(name) = name {
+                canvas.fitted(name.x, y, name.width, short(device.name.as_deref()), style);
+            }
         }
-        _ => {}
     }
 }
 

@@ -10,15 +10,19 @@ use std::thread;
 use std::time::Duration;
 
 use crossterm::event::{self, Event, MouseEventKind};
+use crossterm::terminal;
 use memscope_core::monitor::{self, Monitor};
 
 use super::{Action, Request, TopApp, draw};
 use crate::dashboard::Options;
 use crate::palette::Palette;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, wait};
 
 /// How long the first answer may take before the screen shows that there is none yet.
 const FIRST: Duration = Duration::from_secs(1);
+
+/// Time after which waiting for keys begins anew.
+const LONG: Duration = Duration::from_secs(3600);
 
 /// What happens.
 enum Happening {
@@ -69,22 +73,31 @@ pub fn show(
 
 /// Threads that wait for keys and for signals. They end with memscope.
 fn listen(sender: &Sender<Happening>) -> io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH])?;
     let of_signals = sender.clone();
     thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
-            if of_signals.send(Happening::Signal(signal)).is_err() {
+            let happening = match signal {
+                // The thread that waits for keys is not woken by it.
+                SIGWINCH => match terminal::size() {
+                    Ok((width, height)) => Happening::Event(Event::Resize(width, height)),
+                    Err(_) => continue,
+                },
+                signal => Happening::Signal(signal),
+            };
+            if of_signals.send(happening).is_err() {
                 return;
             }
         }
     })?;
     let of_keys = sender.clone();
-    let keys = move || {
+    let next = || if wait(LONG)? { event::read().map(Some) } else { Ok(None) };
+    thread::Builder::new().name("keys".into()).spawn(move || {
         loop {
-            let happening = match event::read() {
-                Ok(event) => Happening::Event(event),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            let happening = match next() {
+                Ok(Some(event)) => Happening::Event(event),
+                Ok(None) => continue,
                 Err(error) => Happening::Gone(error),
             };
             let gone = matches!(happening, Happening::Gone(_));
@@ -92,8 +105,7 @@ fn listen(sender: &Sender<Happening>) -> io::Result<()> {
                 return;
             }
         }
-    };
-    thread::Builder::new().name("keys".into()).spawn(keys)?;
+    })?;
     Ok(())
 }
 

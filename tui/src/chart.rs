@@ -152,14 +152,16 @@ fn labels(canvas: &mut Canvas, plot: Rect, axis: Rect, top: u64) {
     }
     let style = canvas.palette.faint();
     let (x, width) = (plot.x - GUTTER, GUTTER - 1);
-    let parts = [4, 2, 3, 5]
-        .into_iter()
-        .find(|parts| plot.height.is_multiple_of(*parts) && plot.height / parts >= 2)
-        .unwrap_or(1);
-    for part in 0..parts {
-        // A label names the upper edge of its line.
-        let value = (u128::from(top) * u128::from(parts - part) / u128::from(parts)) as u64;
-        canvas.right(x, plot.y + part * plot.height / parts, width, &short(value), style);
+    let parts = match plot.height {
+        0..4 => 1,
+        4..12 => 2,
+        _ => 4,
+    };
+    for part in 1..=parts {
+        // A label stands on the line whose upper edge is nearest to its value.
+        let lines = (2 * plot.height * part + parts) / (2 * parts);
+        let value = (u128::from(top) * u128::from(part) / u128::from(parts)) as u64;
+        canvas.right(x, plot.bottom() - lines, width, &short(value), style);
     }
     if !axis.is_empty() {
         let y = plot.bottom();

@@ -113,7 +113,7 @@ impl App {
             Command::MuchLater => self.move_cursor(10),
             Command::PreviousStep => self.move_step(false),
             Command::NextStep => self.move_step(true),
-            Command::Peak => self.at = At::Peak,
+            Command::Peak => self.peak(),
             Command::Live => self.live(),
             Command::Pause => self.pause(),
             Command::ZoomIn => self.zoom(true),
@@ -227,7 +227,10 @@ impl App {
                 self.remember_scope();
             }
             Screen::Segments => self.segments.step(by, total, height),
-            Screen::Steps => self.steps.step(by, total, height),
+            Screen::Steps => {
+                self.steps.step(by, total, height);
+                self.follows_steps = self.steps.selected + 1 >= total;
+            }
             // Back is positive there.
             Screen::Output => drop(self.output.as_ref().map(|output| output.scroll(by.saturating_neg()))),
         }

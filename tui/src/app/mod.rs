@@ -150,6 +150,8 @@ pub struct App {
     pub(crate) scopes: Scopes,
     pub(crate) segments: List,
     pub(crate) steps: List,
+    /// The last step stays selected while the session runs, until another one is selected.
+    pub(crate) follows_steps: bool,
     pub(crate) dialog: Option<Dialog>,
     /// A filter or search is being typed: of the screen that is shown.
     pub(crate) entry: bool,
@@ -186,6 +188,7 @@ impl App {
             scopes: Scopes::default(),
             segments: List::default(),
             steps: List::default(),
+            follows_steps: true,
             dialog: None,
             entry: false,
             output_search: String::new(),

@@ -45,7 +45,10 @@ impl App {
                 self.remember_scope();
             }
             Screen::Segments => self.segments.scroll(by, total, height),
-            Screen::Steps => self.steps.scroll(by, total, height),
+            Screen::Steps => {
+                self.steps.scroll(by, total, height);
+                self.follows_steps = self.steps.selected + 1 >= total;
+            }
         }
     }
 
@@ -104,8 +107,10 @@ impl App {
             return;
         }
         list.select(row, total, height);
-        if self.screen == Screen::Scopes {
-            self.remember_scope();
+        match self.screen {
+            Screen::Scopes => self.remember_scope(),
+            Screen::Steps => self.follows_steps = row + 1 >= total,
+            _ => {}
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use memscope_core::explorer::Answer;
+use memscope_core::explorer::{Answer, Running};
 
 use super::{Action, App, Dialog, Left, Screen, Typing};
 use crate::output::Output;
@@ -27,7 +27,9 @@ impl App {
             Screen::Allocations if self.answer.rows.is_some() => self.allocations.list.settle(total, height),
             Screen::Scopes if self.answer.scopes.is_some() => self.scopes.list.settle(total, height),
             Screen::Segments if self.answer.segments.is_some() => self.segments.settle(total, height),
-            // A running session's last step is in sight as long as nobody has looked for another one.
+            Screen::Steps if self.follows_steps && self.answer.session.state == Running::Live => {
+                self.steps.select(usize::MAX, total, height);
+            }
             Screen::Steps => self.steps.settle(total, height),
             Screen::Allocations | Screen::Scopes | Screen::Segments => {}
         }

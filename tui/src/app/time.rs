@@ -123,11 +123,23 @@ impl App {
         }
     }
 
+    /// To the peak; of a view that stands still, to the one that was known then, since a running session may come to another.
+    pub(super) fn peak(&mut self) {
+        self.window.begin = self.span().start;
+        self.at = match (&self.answer.peak, self.paused) {
+            (Some(peak), Some(_)) => At::Time(peak.state.time),
+            _ => At::Peak,
+        };
+    }
+
     pub(super) fn pause(&mut self) {
         self.paused = match self.paused {
             Some(_) => None,
             None => Some(self.answer.session.last_time),
         };
+        if self.paused.is_some() && self.at == At::Peak {
+            self.peak();
+        }
     }
 
     /// Shows half or twice as much time; the cursor stays where it is seen.

@@ -104,8 +104,12 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
     let columns: &[Column] = if grouped { &GROUPS } else { &SINGLE };
     let placed = table::place(columns, parts.titles.x + 1, width);
     let by = if grouped {
-        // Groups stand in the order of their bytes, or of their names.
-        let column = if app.allocations.sort == By::Size { 0 } else { 4 };
+        // Groups stand in the order of their bytes, or of what they have in common.
+        let by_label = matches!(
+            (app.allocations.group, app.allocations.sort),
+            (Some(Grouping::Scope), By::Scope | By::Name) | (Some(Grouping::Category), By::Category)
+        );
+        let column = if by_label { 4 } else { 0 };
         Some((column, app.allocations.descending))
     } else {
         By::ALL.iter().position(|by| *by == app.allocations.sort).map(|index| (index, app.allocations.descending))

@@ -77,7 +77,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
 
 /// Its product name, without the maker's, which all have.
 fn name(device: &DeviceView) -> Option<String> {
-    let name = device.name.as_ref().or(device.sample.as_ref()?.name.as_ref())?;
+    let name = device.name.as_ref().or_else(|| device.sample.as_ref()?.name.as_ref())?;
     Some(name.strip_prefix("NVIDIA ").unwrap_or(name).to_owned())
 }
 
@@ -88,7 +88,7 @@ fn used(device: &DeviceView) -> Option<u64> {
 }
 
 fn capacity(device: &DeviceView) -> Option<u64> {
-    device.capacity.or(device.sample.as_ref()?.total)
+    device.capacity.or_else(|| device.sample.as_ref()?.total)
 }
 
 /// The program's part, and what else is in use.

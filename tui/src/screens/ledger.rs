@@ -150,7 +150,7 @@ fn draw_rows(app: &App, canvas: &mut Canvas, now: &MomentView, rows: &[Row], are
     let (mut x, mut y) = (area.x, area.y);
     for (mark, style, name, figure) in items {
         let long = (3 + columns(&name) + usize::from(!figure.is_empty()) + columns(&figure)) as u16;
-        if x > area.x && x + long > area.right() {
+        if x > area.x && x + long >= area.right() {
             (x, y) = (area.x, y + 1);
         }
         if y >= area.bottom() {

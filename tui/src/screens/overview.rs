@@ -122,7 +122,12 @@ fn chart_title(app: &App, canvas: &mut Canvas, line: Rect) {
         let live = units::bytes(peak.state.rows.live_bytes());
         format!("peak of live {live} at {}{step}", units::time(peak.state.time.0 as f64 / 1e9))
     });
-    canvas.heading(line, "Live bytes by category", &peak);
+    let title = match (line.width, canvas.glyphs.ascii || canvas.palette.mono()) {
+        (0..100, _) => "Live bytes by category".to_owned(),
+        (_, true) => format!("Live bytes by category; {} reserved", canvas.glyphs.idle),
+        (_, false) => "Live bytes by category; grey: reserved".to_owned(),
+    };
+    canvas.heading(line, &title, &peak);
 }
 
 /// A failure in full: its sentence, then what to do.

@@ -191,6 +191,49 @@ fn a_paused_view_stands_still_while_the_session_goes_on() {
 }
 
 #[test]
+fn a_paused_peak_stays_where_it_is() {
+    let mut trace = sessions::training();
+    let mut explorer = trace.explorer();
+    let mut view = View::new(&trace, SIZE);
+    view.press(" p");
+    assert!(view.text().contains("AT 0.800 s, step 1"), "{}", view.text());
+    let from = trace.entries.len();
+    trace.now += 1_000_000_000;
+    trace.tagged(0x7000_0000_0000, 50 << 30, memscope_core::Category::Inputs, "late");
+    trace.entries[from..].iter().for_each(|entry| explorer.apply(entry));
+    let query = view.app.query();
+    view.app.receive(std::sync::Arc::new(explorer.answer(&query)));
+    assert!(view.text().contains("AT 0.800 s, step 1"), "{}", view.text());
+    assert!(!view.line("activations").contains("0 B"), "{}", view.text());
+}
+
+#[test]
+fn the_last_step_is_followed_until_another_one_is_selected() {
+    let mut trace = sessions::training();
+    let mut explorer = trace.explorer();
+    let mut view = View::new(&trace, (80, 20));
+    view.press("t");
+    let mut go_on = |view: &mut View, number: u64| {
+        let from = trace.entries.len();
+        trace.now += 1_000_000_000;
+        trace.step(number);
+        trace.entries[from..].iter().for_each(|entry| explorer.apply(entry));
+        for _ in 0..2 {
+            let query = view.app.query();
+            view.app.receive(std::sync::Arc::new(explorer.answer(&query)));
+        }
+        view.text().lines().any(|line| line.trim_start().starts_with(&format!("{number} ")))
+    };
+    assert!(go_on(&mut view, 18) && go_on(&mut view, 19));
+    for key in "kkkkkkkkkkkkkkkkkk".chars() {
+        view.app.handle(&Event::Key(KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE)));
+    }
+    assert!(!go_on(&mut view, 22), "{}", view.text());
+    view.app.handle(&Event::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
+    assert!(go_on(&mut view, 23), "{}", view.text());
+}
+
+#[test]
 fn a_filter_holds_while_it_is_typed() {
     let mut view = View::new(&sessions::training(), SIZE);
     view.press("a/h.3");

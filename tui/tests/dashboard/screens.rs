@@ -34,6 +34,12 @@ fn overview_at_the_peak() {
 }
 
 #[test]
+fn a_large_terminal() {
+    let mut view = View::new(&sessions::leaking(), (250, 70));
+    insta::assert_snapshot!("leak_250x70", view.press("p+").text());
+}
+
+#[test]
 fn allocations() {
     in_all_sizes("allocations", &sessions::training(), "a");
 }

@@ -82,6 +82,42 @@ impl EventRows {
     }
 }
 
+/// What some allocations hold that are live: their number, and bytes asked for by [`Category`] number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Sum {
+    pub allocations: u64,
+    pub live: [u64; CATEGORIES],
+}
+
+impl Sum {
+    /// Bytes of all categories.
+    pub fn bytes(&self) -> u64 {
+        self.live.iter().fold(0, |sum, bytes| sum.wrapping_add(*bytes))
+    }
+
+    /// One more.
+    pub fn enter(&mut self, allocation: &Allocation) {
+        let live = &mut self.live[allocation.category as usize];
+        *live = live.wrapping_add(allocation.requested);
+        self.allocations = self.allocations.wrapping_add(1);
+    }
+
+    /// One less.
+    pub fn leave(&mut self, allocation: &Allocation) {
+        let live = &mut self.live[allocation.category as usize];
+        *live = live.wrapping_sub(allocation.requested);
+        self.allocations = self.allocations.wrapping_sub(1);
+    }
+
+    /// Takes in others.
+    pub fn merge(&mut self, other: &Sum) {
+        self.allocations = self.allocations.wrapping_add(other.allocations);
+        for (mine, theirs) in self.live.iter_mut().zip(other.live) {
+            *mine = mine.wrapping_add(theirs);
+        }
+    }
+}
+
 /// The rows that hold at a telemetry sample, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceRows {

@@ -6,18 +6,7 @@ use crate::timeline::Walked;
 
 use super::memory::Memory;
 use super::model::Model;
-use super::row::{AllocationId, Container, flag};
-
-/// Counts of what is not there any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Forgotten {
-    /// Allocations and blocks.
-    pub allocations: u64,
-    /// Of those, with a free that was never seen.
-    pub missed: u64,
-    /// Bytes of these.
-    pub missed_bytes: u64,
-}
+use super::row::{AllocationId, Container};
 
 /// Numbers from now on, by those until now.
 struct Numbers(Vec<u32>);
@@ -49,19 +38,12 @@ impl Model {
     pub(crate) fn forget(&mut self, keep: &[bool], walked: &Walked) {
         let numbers = Numbers::of(keep.iter().copied());
         let mut number = 0;
-        let forgotten = &mut self.forgotten;
-        self.allocations.retain(|allocation| {
+        let before = self.allocations.len();
+        self.allocations.retain(|_| {
             number += 1;
-            let stays = keep[number - 1];
-            if !stays {
-                forgotten.allocations += 1;
-                if allocation.is(flag::MISSED_FREE) {
-                    forgotten.missed += 1;
-                    forgotten.missed_bytes = forgotten.missed_bytes.wrapping_add(allocation.bytes);
-                }
-            }
-            stays
+            keep[number - 1]
         });
+        self.forgotten += (before - self.allocations.len()) as u64;
         for allocation in &mut self.allocations {
             allocation.container = allocation.container().and_then(|id| Container::new(numbers.now(id)?));
         }
@@ -85,7 +67,7 @@ impl Model {
 
     /// Allocations and blocks so far, those that were forgotten too.
     pub(crate) fn seen(&self) -> u64 {
-        self.forgotten.allocations + self.allocations.len() as u64
+        self.forgotten + self.allocations.len() as u64
     }
 }
 

@@ -47,6 +47,7 @@ impl Model {
         allocation.death_ticks = state.ticks.unwrap_or_default();
         allocation.flags |= flag::DEAD | flags;
         let allocation = *allocation;
+        self.doubts.note_end(&allocation);
         self.leave(&allocation);
         changes.ended.push(id);
         position

@@ -8,14 +8,13 @@ use std::ops::Range;
 use memscope_wire::{Category, MemoryKind, Origin};
 
 use crate::journal::entry::{Nanoseconds, ProcessIndex, SessionEnd, SessionInfo, TelemetrySample};
-use crate::ledger::{CATEGORIES, EventRows};
+use crate::ledger::{CATEGORIES, EventRows, Sum};
 use crate::report::Report;
 
 use super::device::Device;
-use super::forget::Forgotten;
 use super::names::{Names, Scopes};
 use super::process::Process;
-use super::row::{Allocation, AllocationId};
+use super::row::{Allocation, AllocationId, flag};
 
 /// A session as far as its entries have been applied.
 #[derive(Debug, Default)]
@@ -36,7 +35,10 @@ pub struct Model {
     pub(crate) markers: Vec<Marker>,
     pub(crate) telemetry: Vec<TelemetrySample>,
     pub(crate) doubts: Doubts,
-    pub(crate) forgotten: Forgotten,
+    /// Allocations and blocks that are not there any more.
+    pub(crate) forgotten: u64,
+    /// By scope: live device memory now.
+    pub(crate) scope_sums: Vec<Sum>,
     peak_live: u64,
 }
 
@@ -135,6 +137,20 @@ pub(crate) struct Doubts {
     pub refused_too_late: u64,
     /// Events beyond what a session can number.
     pub over_limit: u64,
+    /// Allocations and blocks whose free was never seen: their address was given again.
+    pub missed_frees: u64,
+    /// Their bytes.
+    pub missed_bytes: u64,
+}
+
+impl Doubts {
+    /// An allocation or block has ended.
+    pub fn note_end(&mut self, allocation: &Allocation) {
+        if allocation.is(flag::MISSED_FREE) {
+            self.missed_frees += 1;
+            self.missed_bytes = self.missed_bytes.wrapping_add(allocation.bytes);
+        }
+    }
 }
 
 /// What one entry changed, for views that keep what they drew.
@@ -314,11 +330,25 @@ impl Model {
     /// An allocation is live from now on, with its present category and kind.
     pub(crate) fn enter(&mut self, allocation: &Allocation) {
         self.ledgers(allocation, EventRows::enter);
+        self.scope_sum(allocation, Sum::enter);
     }
 
     /// An allocation is live no more; it must have entered with the same category and kind.
     pub(crate) fn leave(&mut self, allocation: &Allocation) {
         self.ledgers(allocation, EventRows::leave);
+        self.scope_sum(allocation, Sum::leave);
+    }
+
+    fn scope_sum(&mut self, allocation: &Allocation, act: impl Fn(&mut Sum, &Allocation)) {
+        if !allocation.is_leaf() || !allocation.on_device() {
+            return;
+        }
+        if self.scope_sums.len() < self.scopes.len() {
+            self.scope_sums.resize(self.scopes.len(), Sum::default());
+        }
+        if let Some(sum) = self.scope_sums.get_mut(allocation.scope as usize) {
+            act(sum, allocation);
+        }
     }
 
     /// The ledgers in which an allocation counts.

@@ -11,7 +11,7 @@ impl Explorer {
     pub(super) fn bound(&mut self) {
         let dead = self.walk.dead;
         // The effort grows with all that is kept: it must be for something, even when there is much more that lives.
-        let slack = self.walk.lifetimes.len() / 4;
+        let slack = (self.walk.lifetimes.len() - dead) / 4 + self.limits.dead_allocations / 4;
         if dead > self.limits.dead_allocations.saturating_add(slack) {
             self.forget_allocations();
         }

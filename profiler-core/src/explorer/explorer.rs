@@ -9,6 +9,7 @@ use std::time::Instant;
 use crate::allocation::{Model, Progress};
 use crate::findings::{self, Evidence, Finding};
 use crate::journal::entry::{Entry, Nanoseconds};
+use crate::ledger::Sum;
 use crate::timeline::{Late, Walk};
 
 use super::answer::{Answer, MomentView, Running};
@@ -19,7 +20,7 @@ use super::pace::{Kept, Pace, Stamp};
 use super::part::{Part, Positions};
 use super::query::{At, Query, RowsQuery};
 use super::rows::RowList;
-use super::scopes::{self, Sum};
+use super::scopes;
 use super::segments::Segments;
 use super::steps;
 
@@ -260,7 +261,7 @@ impl Explorer {
         answer.session = self.session();
         self.moments(&positions, &asked, place, &mut answer);
         self.over_time(&positions, query, part, &mut answer);
-        self.lists(&positions, &asked, query, &mut answer);
+        self.lists(&positions, (&asked, place), query, &mut answer);
         answer
     }
 
@@ -345,14 +346,18 @@ impl Explorer {
         (answer.steps_first, answer.steps) = steps::window(track, &query.steps, &answer.findings, device.as_deref());
     }
 
-    fn lists(&mut self, positions: &Positions, asked: &Asked, query: &Query, answer: &mut Answer) {
+    fn lists(&mut self, positions: &Positions, (asked, place): (&Asked, Place), query: &Query, answer: &mut Answer) {
         let (model, walk) = (&self.model, &self.walk);
         let Asked { part, at, order, time, stamp } = *asked;
         let live = Live { model, walk, part, order, time };
-        let sums = self.pace.list(&mut self.lists.scopes_now, (part, at), stamp, || scopes::sums(&live));
-        answer.top_scopes = Arc::new(scopes::largest(model, sums));
+        // Of all that lives now the model knows the sums.
+        let known = matches!(place, Place::Now) && part.is_whole(model, positions);
+        let now: &Vec<Sum> = match known {
+            true => &model.scope_sums,
+            false => self.pace.list(&mut self.lists.scopes_now, (part, at), stamp, || scopes::sums(&live)),
+        };
+        answer.top_scopes = Arc::new(scopes::largest(model, now));
         if query.scopes {
-            let now: &Vec<Sum> = sums;
             let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
             let at_peak = Live { order: peak.order, ..live };
             let stamp = Stamp { order: peak.order, ..stamp };

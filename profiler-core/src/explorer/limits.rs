@@ -2,11 +2,7 @@
 //!
 //! Owns: the bounds. Refuses: to bound what the program itself bounds: what is live, and its names and scopes.
 
-/// Bounds of what an [`super::Explorer`] keeps of a session that runs.
-///
-/// Memory is at most about 150 bytes for each allocation that is live or kept, 600 for each kept step, 100 for each kept marker
-/// and 600 for each kept sample of telemetry, and a quarter more of each before the oldest go; lists that are asked for take
-/// about 32 bytes more for each live allocation. With the defaults, that is at most about 800 MiB besides what is live.
+/// Bounds of what an [`super::Explorer`] keeps of a session that runs. [`Limits::bound`] says how much memory that is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Allocations and blocks that have ended; of more, the oldest are forgotten.
@@ -29,6 +25,20 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Most memory that an explorer with these limits takes, in bytes, while so many allocations live: 200 for each of those, 120
+    /// for each that has ended and is kept, 700 a step, 150 a marker, 900 a sample of one device, and a quarter more of each
+    /// before the oldest go; 32 a live allocation for each of two lists that are asked for; and 64 MiB for the rest. With the
+    /// defaults, that is at most 700 MiB besides what lives.
+    pub const fn bound(&self, live: u64) -> u64 {
+        let dead = (self.dead_allocations as u64).saturating_mul(120);
+        let steps = (self.steps as u64).saturating_mul(700);
+        let markers = (self.markers as u64).saturating_mul(150);
+        let samples = (self.samples as u64).saturating_mul(900);
+        let live_and_kept = live.saturating_mul(200).saturating_add(dead).saturating_add(steps);
+        let kept = live_and_kept.saturating_add(markers).saturating_add(samples);
+        (kept / 4).saturating_mul(5).saturating_add(live.saturating_mul(64)).saturating_add(64 << 20)
+    }
+
     /// Only what is live: for a monitor of many sessions.
     pub const LIVE_ONLY: Limits = Limits { dead_allocations: 0, steps: 64, markers: 64, samples: 64, pace: 50 };
 

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 pub(super) struct Pace {
     times: u32,
     not_before: Option<Instant>,
-    /// The oldest list that is due and was not made.
-    waiting: bool,
+    /// When the oldest list was made that this answer has left as it was, and that of the answer before.
+    waiting: Option<Instant>,
+    waited: Option<Instant>,
 }
 
 /// A list, what it was made for and of, and when.
@@ -37,17 +38,17 @@ impl<Key, Value> Default for Kept<Key, Value> {
 impl Pace {
     /// A list may be made anew so many times its cost later.
     pub fn new(times: u32) -> Pace {
-        Pace { times, not_before: None, waiting: false }
+        Pace { times, not_before: None, waiting: None, waited: None }
     }
 
     /// An answer begins.
     pub fn begin(&mut self) {
-        self.waiting = false;
+        self.waited = self.waiting.take();
     }
 
     /// When a list that was left as it is may be made anew; `None` when there is none.
     pub fn due(&self) -> Option<Instant> {
-        self.not_before.filter(|_| self.waiting)
+        self.not_before.filter(|_| self.waiting.is_some())
     }
 
     /// The list, made anew when the question is new, or when it is old and its turn has come.
@@ -60,10 +61,14 @@ impl Pace {
     ) -> &'k mut Value {
         let begin = Instant::now();
         let fresh = match &kept.made {
-            Some((known, of, _, _)) if *known == key => {
-                let allowed = self.not_before.is_none_or(|not_before| not_before <= begin);
+            Some((known, of, at, _)) if *known == key => {
+                // The oldest comes first.
+                let turn = self.waited.is_none_or(|oldest| *at <= oldest);
+                let allowed = turn && self.not_before.is_none_or(|not_before| not_before <= begin);
                 let old = *of != stamp;
-                self.waiting |= old && !allowed;
+                if old && !allowed {
+                    self.waiting = Some(self.waiting.map_or(*at, |waiting| waiting.min(*at)));
+                }
                 !(old && allowed)
             }
             _ => false,

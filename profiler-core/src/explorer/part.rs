@@ -67,6 +67,15 @@ impl Part {
         }
     }
 
+    /// True when all device memory of the session belongs to it.
+    pub fn is_whole(self, model: &Model, positions: &Positions) -> bool {
+        match self {
+            Part::All => true,
+            Part::Device(_) => positions.devices.len() == 1,
+            Part::Process(_) => model.processes.len() == 1,
+        }
+    }
+
     /// Its figures; `None` before its first change was walked.
     pub fn track(self, walk: &Walk) -> Option<&DeviceTrack> {
         match self {

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 
 use crate::allocation::{Model, Scopes};
-use crate::ledger::CATEGORIES;
+use crate::ledger::Sum;
 
 use super::answer::{ScopeNode, ScopeTotal};
 use super::live::Live;
@@ -13,27 +13,7 @@ use super::live::Live;
 /// How many scopes are named as the largest.
 const TOP: usize = 20;
 
-/// What allocations made in one scope hold, those made inside it apart.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sum {
-    live: [u64; CATEGORIES],
-    allocations: u64,
-}
-
-impl Sum {
-    fn bytes(&self) -> u64 {
-        self.live.iter().fold(0, |sum, bytes| sum.wrapping_add(*bytes))
-    }
-
-    fn add(&mut self, other: &Sum) {
-        self.allocations += other.allocations;
-        for (bytes, more) in self.live.iter_mut().zip(other.live) {
-            *bytes = bytes.wrapping_add(more);
-        }
-    }
-}
-
-/// Device memory of a moment by scope.
+/// Device memory of a moment by scope, that of scopes inside apart.
 pub(super) fn sums(live: &Live<'_>) -> Vec<Sum> {
     let mut sums = vec![Sum::default(); live.model.scopes.len()];
     for (_, allocation) in live.allocations() {
@@ -41,9 +21,7 @@ pub(super) fn sums(live: &Live<'_>) -> Vec<Sum> {
             && allocation.on_device()
             && let Some(sum) = sums.get_mut(allocation.scope as usize)
         {
-            sum.allocations += 1;
-            let bytes = &mut sum.live[allocation.category as usize];
-            *bytes = bytes.wrapping_add(allocation.requested);
+            sum.enter(allocation);
         }
     }
     sums
@@ -79,7 +57,7 @@ pub(super) fn tree(model: &Model, now: &[Sum], peak: &[Sum]) -> Vec<ScopeNode> {
         // A scope's number is larger than that of the one around it.
         for scope in (1..all.len()).rev() {
             let inside = all[scope];
-            all[scopes.parent(scope as u32) as usize].add(&inside);
+            all[scopes.parent(scope as u32) as usize].merge(&inside);
         }
         all
     };

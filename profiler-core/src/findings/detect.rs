@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use memscope_wire::Category;
 
-use crate::allocation::{Allocation, Failure, Model, flag};
+use crate::allocation::{Allocation, Failure, Model};
 use crate::ledger::EventRows;
 use crate::report::units::{bytes, grouped};
 use crate::report::{ByCategory, Group, Groups, device_text, live_at, named_devices, seconds};
@@ -250,10 +250,7 @@ fn nothing_captured(model: &Model) -> Option<String> {
 /// What the model met and could not account for.
 fn doubts(model: &Model) -> Vec<Finding> {
     let doubts = &model.doubts;
-    let missed = model.allocations.iter().filter(|allocation| allocation.is(flag::MISSED_FREE));
-    let forgotten = (model.forgotten.missed, model.forgotten.missed_bytes);
-    let (missed, missed_bytes) =
-        missed.fold(forgotten, |(count, sum), allocation| (count + 1, allocation.bytes.wrapping_add(sum)));
+    let (missed, missed_bytes) = (doubts.missed_frees, doubts.missed_bytes);
     let frees = doubts.free_of_unknown + doubts.block_free_of_unknown;
     let before = "start the program under memscope from its beginning; otherwise report it as a defect of memscope";
     let mut findings = Vec::new();

@@ -316,7 +316,9 @@ fn settle(model: &mut Model) {
         }
         let last_of = &mut last[allocation.process as usize];
         *last_of = Some(last_of.unwrap_or_default().max(end));
-        if !allocation.is(flag::DEAD) {
+        if allocation.is(flag::DEAD) {
+            model.doubts.note_end(allocation);
+        } else {
             model.enter(allocation);
         }
     }

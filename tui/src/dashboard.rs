@@ -209,7 +209,11 @@ impl<A: Answers> Loop<'_, A> {
             self.seen = version;
             self.app.receive(self.answers.answer());
             *changed = true;
-            *urgent |= self.awaited.take().is_some();
+            // An answer that was on its way when the key was pressed is not the one that is awaited.
+            if self.awaited.is_some() && self.app.is_answered() {
+                self.awaited = None;
+                *urgent = true;
+            }
         }
         if self.awaited.is_some_and(|since| since.elapsed() > OVERDUE) {
             self.awaited = None;

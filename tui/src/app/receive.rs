@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use memscope_core::explorer::{Answer, Running};
 
-use super::{Action, App, Dialog, Left, Screen, Typing};
+use super::{Action, App, Dialog, Left, List, Screen, Typing};
 use crate::output::Output;
 
 impl App {
@@ -33,6 +33,29 @@ impl App {
             Screen::Steps => self.steps.settle(total, height),
             Screen::Allocations | Screen::Scopes | Screen::Segments => {}
         }
+    }
+
+    /// True when the answer is about the moment, the part and the rows that are shown.
+    pub fn is_answered(&self) -> bool {
+        let answer = &self.answer;
+        let height = self.list_height();
+        let seen = |list: &List, first: usize, count: usize, total: usize| {
+            first <= list.first && first + count >= (list.first + height).min(total)
+        };
+        let listed = match self.screen {
+            Screen::Overview | Screen::Output => true,
+            Screen::Allocations => answer
+                .rows
+                .as_ref()
+                .is_some_and(|rows| seen(&self.allocations.list, rows.first, rows.rows.len(), rows.matching)),
+            Screen::Scopes => answer.scopes.is_some(),
+            Screen::Segments => answer
+                .segments
+                .as_ref()
+                .is_some_and(|view| seen(&self.segments, view.first, view.segments.len(), view.total)),
+            Screen::Steps => seen(&self.steps, answer.steps_first, answer.steps.len(), answer.steps_total),
+        };
+        listed && answer.target == self.target && answer.at == self.moment()
     }
 
     /// Takes in whether the program has ended: whether that is news, and what follows when the user waited for it.

@@ -115,6 +115,10 @@ fn waiting(app: &App, canvas: &mut Canvas, area: Rect) {
     let (strong, plain, faint) = (app.palette.strong(), Style::new(), app.palette.faint());
     let mut texts = Vec::new();
     match session.state {
+        // Nothing has been read of it yet.
+        Running::Live if session.info.version.is_empty() => {
+            texts.push(("Reading the session.".to_owned(), strong));
+        }
         Running::Live => {
             texts.push(("Waiting for the program's first call of the CUDA driver.".to_owned(), strong));
             if let Some(obstacle) = &session.info.obstacle {

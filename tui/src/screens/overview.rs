@@ -202,7 +202,7 @@ fn findings(app: &App, canvas: &mut Canvas, area: Rect) {
 const CATEGORY_COLUMNS: [Column; 5] = [
     Column::words("category", 13, 1, 0),
     Column::figures("now", 10, 0),
-    Column::figures("at peak", 10, 1),
+    Column::figures("live peak", 10, 1),
     Column::figures("share", 7, 3),
     Column::figures("step", 10, 2),
 ];

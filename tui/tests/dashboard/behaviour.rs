@@ -138,10 +138,10 @@ fn the_cursor_walks_through_time_by_columns_and_back_to_live() {
     assert!(view.text().contains("AT 0.000 s"), "it stays at the begin");
     view.press("p");
     // Worked out by hand: model 5.0625 GiB, 5.625 GiB of blocks less 12 × 100 B, 48 and 700 MiB.
-    assert!(view.text().contains("PEAK 0.800 s, step 1, forward"));
+    assert!(view.text().contains("PEAK OF LIVE 0.800 s, step 1, forward"));
     assert!(view.line("activations").contains("5.62 GiB"));
     view.press("]");
-    assert!(view.text().contains("STEP'S PEAK 1.700 s, step 2, forward"), "{}", view.text());
+    assert!(view.text().contains("STEP'S LIVE PEAK 1.700 s, step 2, forward"), "{}", view.text());
     view.press("]]][");
     assert!(view.text().contains("step 4,"));
     view.press("l");
@@ -334,12 +334,12 @@ fn the_mouse_does_what_keys_do() {
     view.mouse(MouseEventKind::ScrollDown, 50, 25);
     // Three rows down: step 4 is the first.
     let rows = view.text();
-    let titles = rows.lines().position(|line| line.contains("live peak")).expect("titles");
+    let titles = rows.lines().position(|line| line.contains("at its peak")).expect("titles");
     assert!(rows.lines().nth(titles + 1).expect("a row").trim_start().starts_with("4 "), "{rows}");
     view.click(20, titles as u16 + 3);
     view.click(20, titles as u16 + 3);
-    assert!(view.text().contains("STEP'S PEAK"), "the second click opens");
-    assert!(view.line("STEP'S PEAK").contains("step 6,"), "{}", view.text());
+    assert!(view.text().contains("STEP'S LIVE PEAK"), "the second click opens");
+    assert!(view.line("STEP'S LIVE PEAK").contains("step 6,"), "{}", view.text());
     view.press("o");
     view.click(60, 15);
     assert!(view.text().contains(" AT "), "a click on the chart");
@@ -377,6 +377,37 @@ fn targets_are_walked_through_and_chosen_by_digit() {
     assert!(view.text().contains("Ledger of GPU 6"));
     view.press("0");
     assert!(view.text().contains("all 8 GPUs"));
+}
+
+#[test]
+fn a_frame_of_another_size_than_was_told_is_no_matter() {
+    for size in [(50, 12), (41, 10), (3, 3), (250, 90)] {
+        for keys in ["o", "ap", "apb", "sp", "spv", "mp", "t", "u", "?", "f"] {
+            let mut view = View::new(&sessions::training(), SIZE);
+            view.press(keys);
+            let mut terminal =
+                ratatui::Terminal::new(ratatui::backend::TestBackend::new(size.0, size.1)).expect("a terminal");
+            terminal.draw(|frame| memscope_tui::screens::draw(&view.app, frame)).expect("drawn");
+        }
+    }
+}
+
+#[test]
+fn an_answer_to_another_question_is_not_taken_for_the_awaited_one() {
+    let trace = sessions::leaking();
+    let mut explorer = trace.explorer();
+    let mut view = View::new(&trace, (80, 20));
+    view.press("t");
+    assert!(view.app.is_answered());
+    let press = |view: &mut View, key| view.app.handle(&Event::Key(KeyEvent::new(key, KeyModifiers::NONE)));
+    let old = explorer.answer(&view.app.query());
+    for key in [KeyCode::End, KeyCode::Char('p'), KeyCode::Char('1'), KeyCode::Char('m'), KeyCode::Char('s')] {
+        press(&mut view, key);
+        view.app.receive(std::sync::Arc::new(old.clone()));
+        assert!(!view.app.is_answered(), "{key:?}");
+        view.settle();
+        assert!(view.app.is_answered(), "{key:?}");
+    }
 }
 
 #[test]

@@ -37,9 +37,26 @@ static MATMUL: Image = image!("matmul");
 static ATTENTION: Image = image!("attention");
 static LOSS: Image = image!("loss");
 static ADAMW: Image = image!("adamw");
+static CONVOLUTION: Image = image!("convolution");
+static BATCHNORM: Image = image!("batchnorm");
+static RELU: Image = image!("relu");
+static POOLING: Image = image!("pooling");
 
 /// Every image.
-pub static IMAGES: &[&Image] = &[&FILL, &ELEMENTWISE, &EMBEDDING, &LAYERNORM, &MATMUL, &ATTENTION, &LOSS, &ADAMW];
+pub static IMAGES: &[&Image] = &[
+    &FILL,
+    &ELEMENTWISE,
+    &EMBEDDING,
+    &LAYERNORM,
+    &MATMUL,
+    &ATTENTION,
+    &LOSS,
+    &ADAMW,
+    &CONVOLUTION,
+    &BATCHNORM,
+    &RELU,
+    &POOLING,
+];
 
 kernels! {
     FILL: fill(output: Pointer, elements: U64, value: F32) in fill;
@@ -117,6 +134,44 @@ kernels! {
         weight: Pointer, first_moment: Pointer, second_moment: Pointer, gradient: Pointer, elements: U64, rate: F32,
         beta1: F32, beta2: F32, epsilon: F32, decay: F32, correction1: F32, correction2: F32,
     ) in adamw;
+
+    CONVOLUTION: convolution_forward(
+        output: Pointer, input: Pointer, weight: Pointer, images: U32, channels: U32, height: U32, width: U32,
+        filters: U32, side: U32, stride: U32, padding: U32,
+    ) in convolution;
+    CONVOLUTION: convolution_backward_input(
+        grad_input: Pointer, grad_output: Pointer, weight: Pointer, images: U32, channels: U32, height: U32, width: U32,
+        filters: U32, side: U32, stride: U32, padding: U32,
+    ) in convolution;
+    CONVOLUTION: convolution_backward_weight(
+        grad_weight: Pointer, grad_output: Pointer, input: Pointer, images: U32, channels: U32, height: U32, width: U32,
+        filters: U32, side: U32, stride: U32, padding: U32, accumulate: U32,
+    ) in convolution;
+
+    BATCHNORM: batchnorm_forward(
+        output: Pointer, mean: Pointer, rstd: Pointer, running_mean: Pointer, running_variance: Pointer, input: Pointer,
+        weight: Pointer, bias: Pointer, images: U32, channels: U32, positions: U32, momentum: F32, epsilon: F32,
+    ) in batchnorm;
+    BATCHNORM: batchnorm_backward(
+        grad_input: Pointer, grad_weight: Pointer, grad_bias: Pointer, grad_output: Pointer, input: Pointer,
+        weight: Pointer, mean: Pointer, rstd: Pointer, images: U32, channels: U32, positions: U32, accumulate: U32,
+    ) in batchnorm;
+
+    RELU: relu_forward(output: Pointer, input: Pointer, elements: U64) in relu;
+    RELU: relu_backward(grad_input: Pointer, grad_output: Pointer, output: Pointer, elements: U64) in relu;
+
+    POOLING: maxpool_forward(
+        output: Pointer, indices: Pointer, input: Pointer, planes: U32, height: U32, width: U32, side: U32, stride: U32,
+        padding: U32,
+    ) in pooling;
+    POOLING: maxpool_backward(
+        grad_input: Pointer, grad_output: Pointer, indices: Pointer, planes: U32, height: U32, width: U32, side: U32,
+        stride: U32, padding: U32,
+    ) in pooling;
+    POOLING: averagepool_forward(output: Pointer, input: Pointer, positions: U32) in pooling;
+    POOLING: averagepool_backward(
+        grad_input: Pointer, grad_output: Pointer, planes: U32, positions: U32,
+    ) in pooling;
 }
 
 /// The digest at the start of a line that sha256sum wrote.

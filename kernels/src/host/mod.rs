@@ -7,6 +7,8 @@
 
 pub mod adamw;
 pub mod attention;
+pub mod batchnorm;
+pub mod convolution;
 pub mod elementwise;
 pub mod embedding;
 pub mod fill;
@@ -14,3 +16,5 @@ pub mod layernorm;
 pub mod loss;
 pub mod matmul;
 mod memory;
+pub mod pooling;
+pub mod relu;

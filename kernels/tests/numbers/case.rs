@@ -41,6 +41,8 @@ pub enum Value {
         after: Vec<Expected>,
         roundings: f64,
     },
+    /// Indices that are written, and what they must be after.
+    IndicesOutput(Vec<i64>),
     /// The same memory as an argument before.
     Same(usize),
     /// No memory.
@@ -48,6 +50,17 @@ pub enum Value {
     U32(u32),
     U64(u64),
     F32(f32),
+}
+
+impl Value {
+    /// What an output is before the launch. Indices are as many bytes of NaN, which is no index.
+    pub fn before(&self) -> Option<Vec<f32>> {
+        match self {
+            Value::Output { before, .. } => Some(before.clone()),
+            Value::IndicesOutput(after) => Some(vec![f32::NAN; 2 * after.len()]),
+            _ => None,
+        }
+    }
 }
 
 /// An output that is NaN before the launch: one that is not written stays so.
@@ -77,8 +90,8 @@ impl Case {
             cells.push(match value {
                 Value::Input(values) => values.as_ptr() as u64,
                 Value::Indices(values) => values.as_ptr() as u64,
-                Value::Output { before, .. } => {
-                    outputs.push(before.clone());
+                Value::Output { .. } | Value::IndicesOutput(_) => {
+                    outputs.push(value.before().expect("an output"));
                     outputs.last_mut().expect("pushed above").as_mut_ptr() as u64
                 }
                 Value::Same(index) => cells[*index],
@@ -95,6 +108,12 @@ impl Case {
     pub fn check(&self, by: &str, outputs: &[Vec<f32>]) {
         let mut outputs = outputs.iter();
         for (value, parameter) in self.arguments.iter().zip(self.kernel.parameters) {
+            if let Value::IndicesOutput(after) = value {
+                let halves = outputs.next().expect("every output is given").chunks(2);
+                let computed = halves.map(|half| u64::from(half[1].to_bits()) << 32 | u64::from(half[0].to_bits()));
+                let computed: Vec<i64> = computed.map(|bits| bits as i64).collect();
+                assert_eq!(&computed, after, "{by} {}: {}", self.kernel.name, parameter.name);
+            }
             let Value::Output { after, roundings, .. } = value else { continue };
             let computed = outputs.next().expect("every output is given");
             assert_eq!(computed.len(), after.len());

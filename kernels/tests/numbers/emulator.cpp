@@ -71,15 +71,20 @@ static float __shfl_xor_sync(unsigned, float value, int offset) {
 
 static float cospif(float x) { return std::cos(M_PI * (double)x); }
 static float sinpif(float x) { return std::sin(M_PI * (double)x); }
+static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 
 #include "adamw.cu"
 #include "attention.cu"
+#include "batchnorm.cu"
+#include "convolution.cu"
 #include "elementwise.cu"
 #include "embedding.cu"
 #include "fill.cu"
 #include "layernorm.cu"
 #include "loss.cu"
 #include "matmul.cu"
+#include "pooling.cu"
+#include "relu.cu"
 
 // One block; false when its threads part at a barrier.
 static bool run_block() {
@@ -131,7 +136,14 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     body = nullptr;
     ENTRY(adamw)
     ENTRY(add)
+    ENTRY(averagepool_backward)
+    ENTRY(averagepool_forward)
+    ENTRY(batchnorm_backward)
+    ENTRY(batchnorm_forward)
     ENTRY(bias_backward)
+    ENTRY(convolution_backward_input)
+    ENTRY(convolution_backward_weight)
+    ENTRY(convolution_forward)
     ENTRY(embedding_backward_position)
     ENTRY(embedding_backward_table)
     ENTRY(embedding_forward)
@@ -145,10 +157,14 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(log_softmax_backward)
     ENTRY(log_softmax_forward)
     ENTRY(matmul)
+    ENTRY(maxpool_backward)
+    ENTRY(maxpool_forward)
     ENTRY(merge_heads)
     ENTRY(merge_heads_backward)
     ENTRY(nll_backward)
     ENTRY(nll_forward)
+    ENTRY(relu_backward)
+    ENTRY(relu_forward)
     ENTRY(softmax_backward)
     ENTRY(softmax_forward)
     ENTRY(split_qkv)

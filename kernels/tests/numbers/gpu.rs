@@ -48,14 +48,14 @@ fn run(case: &Case, function: sys::CUfunction) -> Vec<Vec<f32>> {
         cells.push(match value {
             Value::Input(values) => upload(bytes(values)),
             Value::Indices(values) => upload(bytes(values)),
-            Value::Output { before, .. } => upload(bytes(before)),
+            Value::Output { .. } | Value::IndicesOutput(_) => upload(bytes(&value.before().expect("an output"))),
             Value::Same(index) => cells[*index],
             Value::Null => 0,
             Value::U32(value) => (*value).into(),
             Value::U64(value) => *value,
             Value::F32(value) => value.to_bits().into(),
         });
-        if matches!(value, Value::Input(_) | Value::Indices(_) | Value::Output { .. }) {
+        if matches!(value, Value::Input(_) | Value::Indices(_)) || value.before().is_some() {
             ours.push(cells[cells.len() - 1]);
         }
     }
@@ -69,7 +69,7 @@ fn run(case: &Case, function: sys::CUfunction) -> Vec<Vec<f32>> {
 
     let mut outputs = Vec::new();
     for (value, &cell) in case.arguments.iter().zip(&cells) {
-        if let Value::Output { before, .. } = value {
+        if let Some(before) = value.before() {
             let mut after = vec![0.0_f32; before.len()];
             // SAFETY: as long as the allocation.
             unsafe { result::memcpy_dtoh_sync(&mut after, cell) }.expect("a copy");

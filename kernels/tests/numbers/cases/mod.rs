@@ -1,11 +1,14 @@
 //! The cases, by theme.
 
 mod attention;
+mod batchnorm;
+mod convolution;
 mod elementwise;
 mod embedding;
 mod layernorm;
 mod loss;
 mod matmul;
+mod pooling;
 
 use crate::case::{Case, Random};
 
@@ -17,5 +20,8 @@ pub fn all(random: &mut Random) -> Vec<Case> {
     cases.extend(matmul::cases(random));
     cases.extend(attention::cases(random));
     cases.extend(loss::cases(random));
+    cases.extend(convolution::cases(random));
+    cases.extend(batchnorm::cases(random));
+    cases.extend(pooling::cases(random));
     cases
 }

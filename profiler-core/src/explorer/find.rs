@@ -14,7 +14,10 @@ use crate::session::{Manifest, SessionFolder};
 /// [`Error::Choose`] when none is running, when several are, or when none is meant; those of [`SessionFolder::open`] for a
 /// folder that is damaged or of another version.
 pub fn find_session(name: Option<&Path>) -> Result<SessionFolder> {
-    let sessions = SessionFolder::list();
+    find_among(SessionFolder::list(), name)
+}
+
+fn find_among(sessions: Vec<SessionFolder>, name: Option<&Path>) -> Result<SessionFolder> {
     match name {
         None => the_only_one(sessions),
         Some(name) => match SessionFolder::open(name) {
@@ -78,6 +81,8 @@ fn parent(pid: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Writer;
+    use crate::journal::entry::SessionInfo;
 
     #[test]
     fn the_process_above_this_one_is_found() {
@@ -86,9 +91,42 @@ mod tests {
         assert_eq!(ancestors(u32::MAX), [u32::MAX]);
     }
 
+    /// A session that is being recorded, as long as the writer lives.
+    fn session(place: &Path, name: &str) -> (SessionFolder, Writer) {
+        let folder =
+            SessionFolder::create(&place.join(name), &SessionInfo::begin(vec![name.into()])).expect("a session");
+        let writer = Writer::create(&folder.journal()).expect("a journal");
+        (folder, writer)
+    }
+
     #[test]
-    fn a_name_that_means_nothing_is_told() {
-        let error = find_session(Some(Path::new("no-such-session"))).expect_err("there is none");
-        assert!(error.to_string().starts_with("there is no session `no-such-session`"), "{error}");
+    fn a_session_is_found_by_what_it_may_be_called() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let (first, writing) = session(place.path(), "first");
+        let find = |sessions: &[&SessionFolder], name: Option<&Path>| {
+            find_among(sessions.iter().copied().cloned().collect(), name).map_err(|error| error.to_string())
+        };
+        let none = "no session is running; start one with `memscope run -- PROGRAM`";
+        assert_eq!(find(&[], None), Err(none.into()));
+        assert_eq!(find(&[&first], None).as_ref(), Ok(&first));
+        let (id, pid) = (first.manifest().expect("a manifest").id, std::process::id().to_string());
+        for name in [Path::new(&id), Path::new(&pid), first.path(), &place.path().join("first")] {
+            assert_eq!(find(&[&first], Some(name)).as_ref(), Ok(&first), "{}", name.display());
+        }
+        let (second, other) = session(place.path(), "second");
+        let several = find(&[&first, &second], None).expect_err("two are running");
+        assert!(several.starts_with("several sessions are running; say which one:\n  "), "{several}");
+        assert!(several.contains(&id) && several.contains(second.path().to_str().expect("UTF-8")), "{several}");
+        let unknown = find(&[&first], Some(Path::new("no-such-session"))).expect_err("there is none");
+        assert!(unknown.starts_with("there is no session `no-such-session`") && unknown.contains(&id), "{unknown}");
+        // One that has broken off is found by its id, but is not running.
+        drop(other);
+        assert_eq!(find(&[&first, &second], None).as_ref(), Ok(&first));
+        drop(writing);
+        assert_eq!(find(&[&first, &second], None), Err(none.into()));
+        assert_eq!(find(&[&first, &second], Some(Path::new(&id))).as_ref(), Ok(&first));
+        for folder in [first, second] {
+            folder.remove().expect("removed");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Sessions of which much is forgotten: what is live, and all figures over time, are told as if nothing was.
 
-use memscope_core::explorer::{Answer, At, Explorer, Limits, Query, RowsQuery, Running, ScopeNode, SegmentsQuery, Target};
+use memscope_core::explorer::{
+    Answer, At, Explorer, Limits, Query, RowsQuery, Running, ScopeNode, SegmentsQuery, Target,
+};
 use memscope_core::journal::entry::{Entry, Nanoseconds};
 use memscope_wire::Category;
 use proptest::prelude::*;
@@ -21,7 +23,8 @@ fn ask(explorer: &mut Explorer, target: Target) -> Answer {
 
 /// What is told of now, and of the whole so far; lists of the past are incomplete.
 fn told(answer: Answer) -> impl PartialEq + std::fmt::Debug {
-    let live = |node: &ScopeNode| (node.allocations > 0).then(|| (node.name.clone(), node.now, node.own, node.allocations));
+    let live =
+        |node: &ScopeNode| (node.allocations > 0).then(|| (node.name.clone(), node.now, node.own, node.allocations));
     let mut session = answer.session;
     session.forgotten_before = None;
     (

@@ -5,5 +5,6 @@
 //! what little is kept against everything; `follower` follows journals that grow, end and break off.
 
 mod ended;
+mod follower;
 mod forget;
 mod live;

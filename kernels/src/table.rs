@@ -37,6 +37,7 @@ static MATMUL: Image = image!("matmul");
 static ATTENTION: Image = image!("attention");
 static LOSS: Image = image!("loss");
 static ADAMW: Image = image!("adamw");
+static MOMENTUM: Image = image!("momentum");
 static CONVOLUTION: Image = image!("convolution");
 static BATCHNORM: Image = image!("batchnorm");
 static RELU: Image = image!("relu");
@@ -52,6 +53,7 @@ pub static IMAGES: &[&Image] = &[
     &ATTENTION,
     &LOSS,
     &ADAMW,
+    &MOMENTUM,
     &CONVOLUTION,
     &BATCHNORM,
     &RELU,
@@ -134,6 +136,9 @@ kernels! {
         weight: Pointer, first_moment: Pointer, second_moment: Pointer, gradient: Pointer, elements: U64, rate: F32,
         beta1: F32, beta2: F32, epsilon: F32, decay: F32, correction1: F32, correction2: F32,
     ) in adamw;
+    MOMENTUM: sgd_momentum(
+        weight: Pointer, velocity: Pointer, gradient: Pointer, elements: U64, rate: F32, momentum: F32, decay: F32,
+    ) in momentum;
 
     CONVOLUTION: convolution_forward(
         output: Pointer, input: Pointer, weight: Pointer, images: U32, channels: U32, height: U32, width: U32,

@@ -16,5 +16,6 @@ pub mod layernorm;
 pub mod loss;
 pub mod matmul;
 mod memory;
+pub mod momentum;
 pub mod pooling;
 pub mod relu;

@@ -83,6 +83,7 @@ static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 #include "layernorm.cu"
 #include "loss.cu"
 #include "matmul.cu"
+#include "momentum.cu"
 #include "pooling.cu"
 #include "relu.cu"
 
@@ -165,6 +166,7 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(nll_forward)
     ENTRY(relu_backward)
     ENTRY(relu_forward)
+    ENTRY(sgd_momentum)
     ENTRY(softmax_backward)
     ENTRY(softmax_forward)
     ENTRY(split_qkv)

@@ -1,4 +1,4 @@
-//! fill, init_normal, add, gelu, adamw.
+//! fill, init_normal, add, gelu, adamw, momentum.
 
 use crate::case::{Case, Expected, Random, Value, exactly, output, sum, wide};
 use memscope_kernels::geometry::elementwise;
@@ -38,6 +38,7 @@ fn of_size(random: &mut Random, n: usize) -> Vec<Case> {
     cases.push(Case::new("gelu_backward", launch, arguments));
 
     cases.push(adamw(random, n));
+    cases.push(momentum(random, n));
     cases
 }
 
@@ -108,4 +109,22 @@ fn adamw(random: &mut Random, n: usize) -> Case {
         Value::F32(correction2),
     ];
     Case::new("adamw", elementwise(n as u64), arguments)
+}
+
+fn momentum(random: &mut Random, n: usize) -> Case {
+    let (weight, velocity, gradient) = (random.floats(n, 1.0), random.floats(n, 0.3), random.floats(n, 0.1));
+    let [rate, momentum, decay] = [0.1_f32, 0.9, 0.01];
+    let of = f64::from;
+    let (mut weight_after, mut velocity_after) = (Vec::new(), Vec::new());
+    for ((w, v), g) in wide(&weight).into_iter().zip(wide(&velocity)).zip(wide(&gradient)) {
+        let v = sum([of(momentum) * v, g, of(decay) * w]);
+        let magnitude = w.abs() + of(rate) * v.magnitude;
+        weight_after.push(Expected { value: w - of(rate) * v.value, magnitude });
+        velocity_after.push(v);
+    }
+    let updated = |before, after| Value::Output { before, after, roundings: 8.0 };
+    let mut arguments = vec![updated(weight, weight_after), updated(velocity, velocity_after), Value::Input(gradient)];
+    arguments.push(Value::U64(n as u64));
+    arguments.extend([rate, momentum, decay].map(Value::F32));
+    Case::new("sgd_momentum", elementwise(n as u64), arguments)
 }

@@ -42,6 +42,10 @@ static CONVOLUTION: Image = image!("convolution");
 static BATCHNORM: Image = image!("batchnorm");
 static RELU: Image = image!("relu");
 static POOLING: Image = image!("pooling");
+static SGD: Image = image!("sgd");
+static ADAMW_FOREACH: Image = image!("adamw_foreach");
+static ADAMW8BIT: Image = image!("adamw8bit");
+static ADAFACTOR: Image = image!("adafactor");
 
 /// Every image.
 pub static IMAGES: &[&Image] = &[
@@ -58,6 +62,10 @@ pub static IMAGES: &[&Image] = &[
     &BATCHNORM,
     &RELU,
     &POOLING,
+    &SGD,
+    &ADAMW_FOREACH,
+    &ADAMW8BIT,
+    &ADAFACTOR,
 ];
 
 kernels! {
@@ -177,6 +185,44 @@ kernels! {
     POOLING: averagepool_backward(
         grad_input: Pointer, grad_output: Pointer, planes: U32, positions: U32,
     ) in pooling;
+    SGD: sgd(weight: Pointer, gradient: Pointer, elements: U64, rate: F32) in sgd;
+
+    ADAMW_FOREACH: adamw_moments(
+        first_moment: Pointer, second_moment: Pointer, gradient: Pointer, elements: U64, beta1: F32, beta2: F32,
+    ) in adamw_foreach;
+    ADAMW_FOREACH: adamw_denominator(
+        denominator: Pointer, second_moment: Pointer, elements: U64, epsilon: F32, correction2: F32,
+    ) in adamw_foreach;
+    ADAMW_FOREACH: adamw_apply(
+        weight: Pointer, first_moment: Pointer, denominator: Pointer, elements: U64, rate: F32, decay: F32,
+        correction1: F32,
+    ) in adamw_foreach;
+
+    ADAMW8BIT: adamw8bit(
+        weight: Pointer, first_codes: Pointer, second_codes: Pointer, first_absmax: Pointer, second_absmax: Pointer,
+        gradient: Pointer, elements: U64, rate: F32, beta1: F32, beta2: F32, epsilon: F32, decay: F32,
+        correction1: F32, correction2: F32,
+    ) in adamw8bit;
+
+    ADAFACTOR: adafactor_rows(row_state: Pointer, gradient: Pointer, columns: U32, blend: F32) in adafactor;
+    ADAFACTOR: adafactor_columns(
+        column_state: Pointer, gradient: Pointer, rows: U32, columns: U32, blend: F32,
+    ) in adafactor;
+    ADAFACTOR: adafactor_mean(scalars: Pointer, row_state: Pointer, rows: U32) in adafactor;
+    ADAFACTOR: adafactor_partials(
+        partials: Pointer, weight: Pointer, gradient: Pointer, row_state: Pointer, column_state: Pointer,
+        scalars: Pointer, columns: U32,
+    ) in adafactor;
+    ADAFACTOR: adafactor_step(
+        scalars: Pointer, partials: Pointer, rows: U32, elements: U64, rate: F32, floor: F32,
+    ) in adafactor;
+    ADAFACTOR: adafactor_apply(
+        weight: Pointer, gradient: Pointer, row_state: Pointer, column_state: Pointer, scalars: Pointer, rows: U32,
+        columns: U32,
+    ) in adafactor;
+    ADAFACTOR: adafactor_vector(
+        weight: Pointer, second_moment: Pointer, gradient: Pointer, elements: U32, blend: F32, rate: F32, floor: F32,
+    ) in adafactor;
 }
 
 /// The digest at the start of a line that sha256sum wrote.

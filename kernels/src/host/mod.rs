@@ -5,10 +5,14 @@
 //! stand once, in the kernel's source (cu/). Work is cut by shape and never by the number of cores, so that a result does
 //! not depend on the machine's load.
 
+pub mod adafactor;
 pub mod adamw;
+pub mod adamw8bit;
+pub mod adamw_foreach;
 pub mod attention;
 pub mod batchnorm;
 pub mod convolution;
+pub mod dynamic_map;
 pub mod elementwise;
 pub mod embedding;
 pub mod fill;
@@ -19,3 +23,4 @@ mod memory;
 pub mod momentum;
 pub mod pooling;
 pub mod relu;
+pub mod sgd;

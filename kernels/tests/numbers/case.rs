@@ -5,6 +5,7 @@
 //! R · 2⁻²⁴ · M: the usual bound for floating-point sums (Higham, Accuracy and Stability of Numerical Algorithms, ch. 4).
 
 use memscope_kernels::{KERNELS, Kernel, Launch};
+use std::ops::RangeInclusive;
 
 /// Half the distance between 1 and the next fp32 number.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;
@@ -43,6 +44,12 @@ pub enum Value {
     },
     /// Indices that are written, and what they must be after.
     IndicesOutput(Vec<i64>),
+    /// Bytes that are written: what they are before, and the range that each must be in after. Like indices they travel as
+    /// floats: the bits of four bytes make one.
+    Codes {
+        before: Vec<u8>,
+        after: Vec<RangeInclusive<u8>>,
+    },
     /// The same memory as an argument before.
     Same(usize),
     /// No memory.
@@ -58,6 +65,7 @@ impl Value {
         match self {
             Value::Output { before, .. } => Some(before.clone()),
             Value::IndicesOutput(after) => Some(vec![f32::NAN; 2 * after.len()]),
+            Value::Codes { before, .. } => Some(packed(before)),
             _ => None,
         }
     }
@@ -66,6 +74,12 @@ impl Value {
 /// An output that is NaN before the launch: one that is not written stays so.
 pub fn output(roundings: f64, after: Vec<Expected>) -> Value {
     Value::Output { before: vec![f32::NAN; after.len()], after, roundings }
+}
+
+/// Bytes as the bits of floats, with zeros after the last.
+fn packed(bytes: &[u8]) -> Vec<f32> {
+    let four = |chunk: &[u8]| std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0));
+    bytes.chunks(4).map(|chunk| f32::from_bits(u32::from_le_bytes(four(chunk)))).collect()
 }
 
 /// A launch.
@@ -90,7 +104,7 @@ impl Case {
             cells.push(match value {
                 Value::Input(values) => values.as_ptr() as u64,
                 Value::Indices(values) => values.as_ptr() as u64,
-                Value::Output { .. } | Value::IndicesOutput(_) => {
+                Value::Output { .. } | Value::IndicesOutput(_) | Value::Codes { .. } => {
                     outputs.push(value.before().expect("an output"));
                     outputs.last_mut().expect("pushed above").as_mut_ptr() as u64
                 }
@@ -114,6 +128,9 @@ impl Case {
                 let computed: Vec<i64> = computed.map(|bits| bits as i64).collect();
                 assert_eq!(&computed, after, "{by} {}: {}", self.kernel.name, parameter.name);
             }
+            if let Value::Codes { after, .. } = value {
+                self.check_codes(by, parameter.name, after, outputs.next().expect("every output is given"));
+            }
             let Value::Output { after, roundings, .. } = value else { continue };
             let computed = outputs.next().expect("every output is given");
             assert_eq!(computed.len(), after.len());
@@ -128,6 +145,16 @@ impl Case {
                 );
             }
         }
+    }
+}
+
+impl Case {
+    fn check_codes(&self, by: &str, name: &str, after: &[RangeInclusive<u8>], computed: &[f32]) {
+        let computed: Vec<u8> = computed.iter().flat_map(|four| four.to_bits().to_le_bytes()).collect();
+        for (index, (code, after)) in computed.iter().zip(after).enumerate() {
+            assert!(after.contains(code), "{by} {}: {name}[{index}] is {code}, not in {after:?}", self.kernel.name);
+        }
+        assert!(computed[after.len()..].iter().all(|&beyond| beyond == 0), "{by} {}: {name}", self.kernel.name);
     }
 }
 

@@ -73,7 +73,10 @@ static float cospif(float x) { return std::cos(M_PI * (double)x); }
 static float sinpif(float x) { return std::sin(M_PI * (double)x); }
 static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 
+#include "adafactor.cu"
 #include "adamw.cu"
+#include "adamw8bit.cu"
+#include "adamw_foreach.cu"
 #include "attention.cu"
 #include "batchnorm.cu"
 #include "convolution.cu"
@@ -86,6 +89,7 @@ static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 #include "momentum.cu"
 #include "pooling.cu"
 #include "relu.cu"
+#include "sgd.cu"
 
 // One block; false when its threads part at a barrier.
 static bool run_block() {
@@ -135,7 +139,18 @@ template <class... Types> static std::function<void()> bind(void (*kernel)(Types
 // 0, or 1 for an unknown kernel, or 2 when threads of a block part at a barrier.
 extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *block, const uint64_t *cells) {
     body = nullptr;
+    ENTRY(adafactor_apply)
+    ENTRY(adafactor_columns)
+    ENTRY(adafactor_mean)
+    ENTRY(adafactor_partials)
+    ENTRY(adafactor_rows)
+    ENTRY(adafactor_step)
+    ENTRY(adafactor_vector)
     ENTRY(adamw)
+    ENTRY(adamw8bit)
+    ENTRY(adamw_apply)
+    ENTRY(adamw_denominator)
+    ENTRY(adamw_moments)
     ENTRY(add)
     ENTRY(averagepool_backward)
     ENTRY(averagepool_forward)
@@ -166,6 +181,7 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(nll_forward)
     ENTRY(relu_backward)
     ENTRY(relu_forward)
+    ENTRY(sgd)
     ENTRY(sgd_momentum)
     ENTRY(softmax_backward)
     ENTRY(softmax_forward)

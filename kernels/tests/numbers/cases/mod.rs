@@ -1,13 +1,16 @@
 //! The cases, by theme.
 
+mod adafactor;
 mod attention;
 mod batchnorm;
 mod convolution;
+mod eight_bit;
 mod elementwise;
 mod embedding;
 mod layernorm;
 mod loss;
 mod matmul;
+mod optimizers;
 mod pooling;
 
 use crate::case::{Case, Random};
@@ -23,5 +26,8 @@ pub fn all(random: &mut Random) -> Vec<Case> {
     cases.extend(convolution::cases(random));
     cases.extend(batchnorm::cases(random));
     cases.extend(pooling::cases(random));
+    cases.extend(optimizers::cases(random));
+    cases.extend(adafactor::cases(random));
+    cases.extend(eight_bit::cases(random));
     cases
 }

@@ -155,6 +155,7 @@ impl<A: Answers> Loop<'_, A> {
         let (mut changed, mut urgent) = (true, true);
         let mut drawn: Option<Instant> = None;
         loop {
+            changed |= self.look_at_size()?;
             self.ask();
             if let Some(left) = self.look(&mut changed, &mut urgent) {
                 return Ok(left);
@@ -187,6 +188,17 @@ impl<A: Answers> Loop<'_, A> {
                 (changed, urgent) = (true, true);
             }
         }
+    }
+
+    /// Takes in another size. crossterm tells of it too, but not when a key comes at the same moment.
+    fn look_at_size(&mut self) -> io::Result<bool> {
+        let Rect { width, height, .. } = self.terminal.area()?;
+        let differs = (width, height) != (self.app.area.width, self.app.area.height);
+        if differs {
+            self.app.handle(&event::Event::Resize(width, height));
+            self.tell_size();
+        }
+        Ok(differs)
     }
 
     /// Asks what is to be known now, if that is something else than before.

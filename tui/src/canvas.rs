@@ -8,10 +8,11 @@ use memscope_core::ledger::CATEGORIES;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthChar;
 
 use crate::glyphs::Glyphs;
 use crate::palette::Palette;
+use crate::words::{columns, fit};
 
 /// Order in which categories are stacked and listed: what stays longest at the bottom, what is not known last.
 pub const STACKED: [Category; CATEGORIES] = [
@@ -86,6 +87,26 @@ impl Canvas<'_> {
             self.text(end - 1, y, 1, self.glyphs.gap, style);
         }
         end
+    }
+
+    /// Writes what fits of a text whose end tells most: a path, a tensor's name.
+    pub fn end_of(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
+        if columns(text) <= usize::from(width) {
+            return self.text(x, y, width, text, style);
+        }
+        let mut room = usize::from(width).saturating_sub(1);
+        let clean = text.char_indices().rev().filter(|(_, char)| !char.is_control());
+        let mut from = text.len();
+        for (at, char) in clean {
+            let taken = char.width().unwrap_or(0);
+            if taken > room {
+                break;
+            }
+            room -= taken;
+            from = at;
+        }
+        let at = self.text(x, y, width, self.glyphs.gap, style);
+        self.text(at, y, (x + width).saturating_sub(at), &text[from..], style)
     }
 
     /// Writes facts with commas between them, as many as fit whole; the first in any case.
@@ -173,90 +194,6 @@ impl Canvas<'_> {
     }
 }
 
-/// Columns that a text takes, control characters not counted.
-pub fn columns(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.bytes().filter(|byte| !byte.is_ascii_control()).count();
-    }
-    text.width()
-}
-
-/// At most `width` columns of a text, its middle left out when it is longer.
-pub fn fit(text: &str, width: usize, glyphs: &Glyphs) -> String {
-    let clean = text.chars().filter(|char| !char.is_control());
-    let chars: Vec<(char, usize)> = clean.map(|char| (char, char.width().unwrap_or(0))).collect();
-    let total: usize = chars.iter().map(|(_, columns)| columns).sum();
-    if total <= width {
-        return chars.iter().map(|(char, _)| char).collect();
-    }
-    if width == 0 {
-        return String::new();
-    }
-    let room = width - 1;
-    let tail_room = room - room / 2;
-    let take = |mut room: usize, chars: &mut dyn Iterator<Item = &(char, usize)>| -> Vec<char> {
-        let mut taken = Vec::new();
-        for (char, columns) in chars {
-            if *columns > room {
-                break;
-            }
-            room -= columns;
-            taken.push(*char);
-        }
-        taken
-    };
-    let head = take(room / 2, &mut chars.iter());
-    let tail = take(tail_room, &mut chars.iter().rev());
-    head.into_iter().chain(glyphs.gap.chars()).chain(tail.into_iter().rev()).collect()
-}
-
-/// A paragraph as lines of at most `width` columns, broken between words where it can be.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut lines = vec![String::new()];
-    let mut taken = 0;
-    for word in text.split_whitespace() {
-        let mut word: String = word.chars().filter(|char| !char.is_control()).collect();
-        loop {
-            let gap = usize::from(taken > 0);
-            let long = columns(&word);
-            let line = lines.last_mut().expect("there is always a line");
-            if taken + gap + long <= width {
-                if gap > 0 {
-                    line.push(' ');
-                }
-                line.push_str(&word);
-                taken += gap + long;
-                break;
-            }
-            if taken > 0 {
-                lines.push(String::new());
-                taken = 0;
-                continue;
-            }
-            // A word longer than a line is broken where the line ends.
-            let mut room = width;
-            let cut = word.char_indices().find_map(|(at, char)| {
-                let columns = char.width().unwrap_or(0);
-                if columns > room && at > 0 {
-                    return Some(at);
-                }
-                room = room.saturating_sub(columns);
-                None
-            });
-            let rest = word.split_off(cut.unwrap_or(word.len()));
-            line.push_str(&word);
-            if rest.is_empty() {
-                taken = width;
-                break;
-            }
-            lines.push(String::new());
-            word = rest;
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,16 +204,6 @@ mod tests {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
         draw(&mut Canvas { buffer: &mut buffer, glyphs, palette: Palette::new(Scheme::Default, Depth::True) });
         buffer.content.iter().map(|cell| cell.symbol()).collect()
-    }
-
-    #[test]
-    fn long_texts_keep_both_ends() {
-        assert_eq!(fit("abcdefghij", 10, &UNICODE), "abcdefghij");
-        assert_eq!(fit("abcdefghijk", 10, &UNICODE), "abcd…ghijk");
-        assert_eq!(fit("abcdefghijk", 4, &ASCII), "a~jk");
-        assert_eq!(fit("日本語日本語", 5, &UNICODE), "日…語", "a wide character takes two columns");
-        assert_eq!(fit("abc", 0, &UNICODE), "");
-        assert_eq!(fit("abc", 1, &UNICODE), "…");
     }
 
     #[test]
@@ -316,9 +243,23 @@ mod tests {
     }
 
     #[test]
-    fn paragraphs_break_between_words() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
-        assert_eq!(wrap("", 3), [""]);
+    fn paths_keep_their_ends_and_commands_their_begins() {
+        let path = "transformer/h.0/mlp/fc";
+        let end = drawn(&UNICODE, |canvas| {
+            canvas.end_of(0, 0, 12, path, Style::new());
+        });
+        assert_eq!(end, "…/h.0/mlp/fc");
+        let begin = drawn(&ASCII, |canvas| {
+            canvas.begin_of(0, 0, 8, path, Style::new());
+        });
+        assert_eq!(begin, "transfo~    ");
+        let whole = drawn(&ASCII, |canvas| {
+            canvas.end_of(1, 0, 3, "abc", Style::new());
+        });
+        assert_eq!(whole, " abc        ");
+        let none = drawn(&ASCII, |canvas| {
+            canvas.end_of(1, 0, 0, "abc", Style::new());
+        });
+        assert_eq!(none, "            ");
     }
 }

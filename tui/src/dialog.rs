@@ -7,10 +7,11 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::app::{App, Dialog};
-use crate::canvas::{Canvas, columns, wrap};
+use crate::canvas::Canvas;
 use crate::keys::{BINDINGS, MOUSE, Place};
 use crate::palette::Palette;
 use crate::program::End;
+use crate::words::{columns, wrap};
 
 /// A line of a text: its parts, one after the other.
 type Line = Vec<(String, Style)>;

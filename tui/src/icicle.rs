@@ -7,7 +7,8 @@ use memscope_core::report::units;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::canvas::{Canvas, STACKED, columns};
+use crate::canvas::{Canvas, STACKED};
+use crate::words::columns;
 
 /// A node in its place: position among the nodes, and cells.
 type Place = (usize, Rect);

@@ -23,3 +23,4 @@ pub mod screens;
 mod table;
 mod terminal;
 pub mod top;
+mod words;

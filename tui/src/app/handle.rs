@@ -3,10 +3,10 @@
 //! Owns: what each command does. Refuses: which key it has.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use memscope_core::explorer::{At, Column, Grouping, Target};
+use memscope_core::explorer::Target;
 use ratatui::layout::Rect;
 
-use super::{Action, App, Dialog, Left, List, Screen, Typing};
+use super::{Action, App, Dialog, Left, Screen, Typing};
 use crate::keys::{self, Command, Place};
 use crate::program::End;
 
@@ -242,7 +242,7 @@ impl App {
     }
 
     /// After the size or the screen has changed.
-    fn keep_selection_seen(&mut self) {
+    pub(super) fn keep_selection_seen(&mut self) {
         let height = self.list_height();
         let list = match self.screen {
             Screen::Overview | Screen::Output => return,
@@ -252,84 +252,5 @@ impl App {
             Screen::Steps => &mut self.steps,
         };
         list.select(list.selected, list.selected + 1, height);
-    }
-
-    fn arrange(&mut self, command: Command) {
-        let list = &mut self.allocations;
-        let here = Column::ALL.iter().position(|column| *column == list.sort).unwrap_or(0);
-        match command {
-            Command::SortLeft => self.sort_by(Column::ALL[here.saturating_sub(1)]),
-            Command::SortRight => self.sort_by(Column::ALL[(here + 1).min(Column::ALL.len() - 1)]),
-            Command::Reverse => list.descending = !list.descending,
-            _ => {
-                list.group = match list.group {
-                    None => Some(Grouping::Scope),
-                    Some(Grouping::Scope) => Some(Grouping::Size),
-                    Some(Grouping::Size) => Some(Grouping::Category),
-                    Some(Grouping::Category) => None,
-                };
-                list.list = List::default();
-            }
-        }
-    }
-
-    /// Sorts by a column; words begin with A, figures with the largest.
-    pub(super) fn sort_by(&mut self, column: Column) {
-        if self.allocations.sort != column {
-            self.allocations.sort = column;
-            self.allocations.descending =
-                !matches!(column, Column::Category | Column::Origin | Column::Name | Column::Scope);
-        }
-    }
-
-    /// What Enter does with the selected row, and what is done with the whole tree.
-    pub(super) fn open(&mut self, command: Command) {
-        let nodes = self.answer.scopes.clone();
-        let nodes = nodes.as_deref().map_or(&[][..], |nodes| nodes);
-        match command {
-            Command::Icicle => self.scopes.icicle = !self.scopes.icicle,
-            Command::OpenAll => self.scopes.turn_all(nodes),
-            Command::GoToStep => {
-                let row = self.steps.selected.checked_sub(self.answer.steps_first);
-                if let Some(step) = row.and_then(|row| self.answer.steps.get(row)) {
-                    self.at = At::Step(step.number);
-                }
-            }
-            _ if self.screen == Screen::Scopes => self.scopes.turn(nodes),
-            _ => self.open_group(),
-        }
-        self.keep_selection_seen();
-    }
-
-    /// A group becomes the filter that shows what it holds.
-    fn open_group(&mut self) {
-        let Some(rows) = &self.answer.rows else { return };
-        let row = self.allocations.list.selected.checked_sub(rows.first).and_then(|row| rows.rows.get(row));
-        let Some(memscope_core::explorer::Row::Group(group)) = row else { return };
-        let term = self.allocations.group.and_then(|grouping| crate::screens::allocations::term(grouping, group));
-        let Some(term) = term else { return };
-        if !self.allocations.filter.is_empty() {
-            self.allocations.filter.push(' ');
-        }
-        self.allocations.filter.push_str(&term);
-        self.allocations.group = None;
-        self.allocations.list = List::default();
-    }
-
-    fn hit(&mut self, forward: bool) {
-        let height = self.list_height();
-        if self.screen == Screen::Scopes {
-            let nodes = self.answer.scopes.clone();
-            self.scopes.find(nodes.as_deref().map_or(&[], |nodes| nodes), forward, false, height);
-        } else if let Some(output) = &self.output {
-            if forward { output.next_hit() } else { output.previous_hit() }
-        }
-    }
-
-    fn clear(&mut self) {
-        self.entry_clear();
-        if let (Screen::Output, Some(output)) = (self.screen, &self.output) {
-            output.to_end();
-        }
     }
 }

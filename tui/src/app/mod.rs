@@ -3,6 +3,7 @@
 //! Owns: [`App`], which turns events into state and state into a [`Query`]. Refuses: terminals and threads (`dashboard`),
 //! drawing (`screens`), and figures: they come with the answer.
 
+mod arrange;
 mod entry;
 mod handle;
 mod list;

@@ -200,11 +200,11 @@ fn single(app: &App, canvas: &mut Canvas, placed: &[table::Placed], y: u16, row:
             2 => (row.origin.name().to_owned(), faint),
             3 => {
                 let style = if row.name.is_empty() { faint } else { plain };
-                canvas.fitted(column.x, y, column.width, name(row), style);
+                canvas.end_of(column.x, y, column.width, name(row), style);
                 continue;
             }
             4 => {
-                canvas.fitted(column.x, y, column.width, &row.scope, plain);
+                canvas.end_of(column.x, y, column.width, &row.scope, plain);
                 continue;
             }
             5 => (age(app, row), plain),
@@ -228,8 +228,11 @@ fn group(canvas: &mut Canvas, placed: &[table::Placed], y: u16, row: &GroupRow, 
                 shares(canvas, (column.x, y, column.width), &row.live, whole);
                 continue;
             }
-            _ if row.label.is_empty() => "(outside all scopes)".to_owned(),
-            _ => row.label.clone(),
+            _ => {
+                let label = if row.label.is_empty() { "(no scope)" } else { &row.label };
+                canvas.end_of(column.x, y, column.width, label, Style::new());
+                continue;
+            }
         };
         table::cell(canvas, &GROUPS, column, y, &text, Style::new());
     }

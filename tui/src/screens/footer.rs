@@ -5,8 +5,9 @@
 use ratatui::layout::Rect;
 
 use crate::app::App;
-use crate::canvas::{Canvas, columns};
+use crate::canvas::Canvas;
 use crate::keys::BINDINGS;
+use crate::words::columns;
 
 /// Draws the line.
 pub(super) fn draw(app: &App, canvas: &mut Canvas, line: Rect) {

@@ -171,7 +171,7 @@ fn pcie(canvas: &Canvas, device: &DeviceView, width: u16) -> Option<String> {
         (Some(link), Some(traffic)) => format!("{link} {traffic}"),
         _ => return link.or(traffic),
     };
-    if crate::canvas::columns(&both) <= usize::from(width) { Some(both) } else { link }
+    if crate::words::columns(&both) <= usize::from(width) { Some(both) } else { link }
 }
 
 /// A figure's style by how full the device is.

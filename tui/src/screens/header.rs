@@ -10,7 +10,8 @@ use ratatui::style::{Modifier, Style};
 
 use super::Parts;
 use crate::app::{App, Screen, Typing};
-use crate::canvas::{Canvas, columns};
+use crate::canvas::Canvas;
+use crate::words::columns;
 
 /// Draws both lines.
 pub(super) fn draw(app: &App, canvas: &mut Canvas, parts: &Parts) {
@@ -54,7 +55,7 @@ fn flags(app: &App) -> Vec<(String, Style)> {
         flags.push((format!("{count} DROPPED"), palette.error()));
     }
     if let Some(device) = &session.info.simulated {
-        let device = crate::canvas::fit(device, 16, app.glyphs);
+        let device = crate::words::fit(device, 16, app.glyphs);
         let text = if narrow { "SIMULATED".to_owned() } else { format!("SIMULATED {device}") };
         flags.push((text, palette.warning()));
     }
@@ -107,7 +108,7 @@ fn moment(app: &App) -> (String, Style) {
         text.push_str(&format!(", step {step}"));
     }
     if !now.phase.is_empty() {
-        text.push_str(&format!(", {}", crate::canvas::fit(&now.phase, 16, app.glyphs)));
+        text.push_str(&format!(", {}", crate::words::fit(&now.phase, 16, app.glyphs)));
     }
     (text, style)
 }
@@ -141,7 +142,7 @@ fn draw_tabs(app: &App, canvas: &mut Canvas, line: Rect) {
     let end = tabs(line, app.screen).last().map_or(line.x, |(_, place)| place.right());
     let room = line.right().saturating_sub(end + 2);
     let target = target(app);
-    canvas.right(end + 1, line.y, room, &crate::canvas::fit(&target, usize::from(room), app.glyphs), palette.strong());
+    canvas.right(end + 1, line.y, room, &crate::words::fit(&target, usize::from(room), app.glyphs), palette.strong());
 }
 
 /// Which part of the session is shown.

@@ -10,8 +10,9 @@ use ratatui::style::Style;
 
 use crate::app::App;
 use crate::bar::{self, Part};
-use crate::canvas::{Canvas, STACKED, columns};
+use crate::canvas::{Canvas, STACKED};
 use crate::palette::Foreign;
+use crate::words::columns;
 
 /// A row: what its part of the bar looks like, its name, its figure.
 struct Row {

@@ -3,6 +3,7 @@
 //! Owns: how the terminal is divided between header, tabs, timeline, screen and footer. Refuses: state.
 
 pub mod allocations;
+mod categories;
 mod footer;
 mod gpus;
 mod header;
@@ -76,7 +77,7 @@ pub fn draw(app: &App, frame: &mut Frame) {
             "memscope needs {}x{} cells; this terminal has {}x{}.",
             SMALLEST.0, SMALLEST.1, area.width, area.height
         );
-        for (row, line) in crate::canvas::wrap(&text, usize::from(area.width)).iter().enumerate() {
+        for (row, line) in crate::words::wrap(&text, usize::from(area.width)).iter().enumerate() {
             canvas.text(area.x, area.y.saturating_add(row as u16), area.width, line, app.palette.warning());
         }
         return;
@@ -137,7 +138,7 @@ fn waiting(app: &App, canvas: &mut Canvas, area: Rect) {
     let width = usize::from(area.width.saturating_sub(4).min(90));
     let mut y = area.y + area.height / 4;
     for (text, style) in texts {
-        for line in crate::canvas::wrap(&text, width) {
+        for line in crate::words::wrap(&text, width) {
             if y < area.bottom() {
                 canvas.text(area.x + 2, y, area.width.saturating_sub(2), &line, style);
             }

@@ -8,12 +8,12 @@ use memscope_core::report::units;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::{gpus, ledger};
+use super::{categories, gpus, ledger};
 use crate::app::App;
-use crate::canvas::{Canvas, STACKED, columns, wrap};
+use crate::canvas::{Canvas, STACKED};
 use crate::chart;
 use crate::dialog::{sentence, severity};
-use crate::table::{self, Column};
+use crate::words::{columns, wrap};
 
 /// Where its parts are; an empty one is not drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -106,7 +106,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
     }
     chart::draw(app, canvas, parts.chart);
     if parts.categories.height > 1 {
-        categories(app, canvas, parts.categories);
+        categories::draw(app, canvas, parts.categories);
         scopes(app, canvas, parts.scopes);
     }
     match parts.findings.height {
@@ -199,87 +199,6 @@ fn findings(app: &App, canvas: &mut Canvas, area: Rect) {
     }
 }
 
-const CATEGORY_COLUMNS: [Column; 5] = [
-    Column::words("category", 13, 1, 0),
-    Column::figures("now", 10, 0),
-    Column::figures("live peak", 10, 1),
-    Column::figures("share", 7, 3),
-    Column::figures("step", 10, 2),
-];
-
-/// Now, at the peak of live bytes, share, and what has changed since the step before.
-fn categories(app: &App, canvas: &mut Canvas, area: Rect) {
-    let answer = &app.answer;
-    let now = &answer.now.state.rows.live;
-    let live = answer.now.state.rows.live_bytes();
-    canvas.heading(area, "Categories", &format!("{} live", units::bytes(live)));
-    let columns = {
-        let mut columns = CATEGORY_COLUMNS;
-        if area.width >= 66 {
-            columns[4] = Column::figures("since last step", 15, 2);
-            columns[2] = Column::figures("at live peak", 12, 1);
-        } else {
-            columns[4].title = "in step";
-        }
-        columns
-    };
-    let placed = table::place(&columns, area.x + 1, area.width.saturating_sub(2));
-    table::titles(canvas, &columns, &placed, area.y + 1, None);
-    let room = usize::from(area.height - 2);
-    let mut shown: Vec<_> = STACKED.to_vec();
-    if room < CATEGORIES {
-        let peak = answer.peak.as_ref().map(|peak| &peak.state.rows.live);
-        let held = |category: &memscope_core::Category| {
-            let index = *category as usize;
-            now[index].max(peak.map_or(0, |live| live[index]))
-        };
-        shown.sort_by_key(|category| std::cmp::Reverse(held(category)));
-        shown.truncate(room);
-    }
-    for (row, category) in shown.into_iter().enumerate() {
-        let (y, index) = (area.y + 2 + row as u16, category as usize);
-        let (glyph, ink) = canvas.ink(category);
-        for column in &placed {
-            let (text, style) = match column.index {
-                0 => {
-                    canvas.text(column.x, y, 1, glyph, ink);
-                    canvas.text(column.x + 2, y, column.width - 2, category.name(), ink);
-                    continue;
-                }
-                1 => (units::bytes(now[index]), figure_style(app, now[index])),
-                2 => match &answer.peak {
-                    Some(peak) => {
-                        let bytes = peak.state.rows.live[index];
-                        (units::bytes(bytes), figure_style(app, bytes))
-                    }
-                    None => (String::new(), Style::new()),
-                },
-                3 => (format!("{:.1} %", units::share(now[index], live)), figure_style(app, now[index])),
-                _ => match &answer.step_before {
-                    Some(before) => change(app, now[index], before[index]),
-                    None => (String::new(), Style::new()),
-                },
-            };
-            table::cell(canvas, &columns, column, y, &text, style);
-        }
-    }
-}
-
-/// Nothing is said quietly.
-fn figure_style(app: &App, bytes: u64) -> Style {
-    if bytes == 0 { app.palette.faint() } else { Style::new() }
-}
-
-fn change(app: &App, now: u64, before: u64) -> (String, Style) {
-    let difference = i128::from(now) - i128::from(before);
-    let text = units::signed_bytes(difference.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64);
-    match difference {
-        0 => (text, app.palette.faint()),
-        1.. => (format!("+{text}"), Style::new()),
-        _ => (text, Style::new()),
-    }
-}
-
 /// The scopes that hold most themselves.
 fn scopes(app: &App, canvas: &mut Canvas, area: Rect) {
     if area.width < 20 {
@@ -298,12 +217,12 @@ fn scopes(app: &App, canvas: &mut Canvas, area: Rect) {
             0..36 => units::bytes(bytes),
             _ => format!("{} {:>5.1} %", units::bytes(bytes), units::share(bytes, live)),
         };
-        let path = if scope.path.is_empty() { "(outside all scopes)" } else { &scope.path };
+        let path = if scope.path.is_empty() { "(no scope)" } else { &scope.path };
         let most = STACKED.into_iter().max_by_key(|category| scope.live[*category as usize]);
         let (glyph, ink) = canvas.ink(most.unwrap_or_default());
         let taken = columns(&figure) as u16 + 1;
         canvas.text(area.x + 1, y, 1, glyph, ink);
-        canvas.fitted(area.x + 3, y, area.width.saturating_sub(taken + 4), path, Style::new());
+        canvas.end_of(area.x + 3, y, area.width.saturating_sub(taken + 4), path, Style::new());
         canvas.right(area.x, y, area.width - 1, &figure, Style::new());
     }
 }

@@ -6,7 +6,8 @@ use ratatui::layout::Rect;
 
 use super::TopApp;
 use super::keys::{BINDINGS, MOUSE, Place};
-use crate::canvas::{Canvas, columns};
+use crate::canvas::Canvas;
+use crate::words::columns;
 
 /// Columns of the keys' names.
 const NAMES: u16 = 28;

@@ -9,7 +9,8 @@ use ratatui::style::Style;
 use super::keys::{BINDINGS, Binding, Command};
 use super::layout::Layout;
 use super::{Mode, TopApp, devices, help, kill, processes};
-use crate::canvas::{Canvas, columns};
+use crate::canvas::Canvas;
+use crate::words::columns;
 
 /// Draws the app.
 pub fn draw(app: &TopApp, frame: &mut Frame<'_>) {

@@ -391,3 +391,18 @@ fn a_long_list_scrolls() {
     let text = screen.text();
     assert!(text.contains("7:4"), "{text}");
 }
+
+#[test]
+fn the_documentation_has_the_table() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/dashboard.md");
+    let page = std::fs::read_to_string(path).expect("docs/dashboard.md");
+    let (begin, end) = ("<!-- top keys -->", "<!-- /top keys -->");
+    let (before, rest) = page.split_once(begin).expect("the mark where the keys begin");
+    let (_, after) = rest.split_once(end).expect("the mark where they end");
+    let wanted = format!("{before}{begin}\n{}{end}{after}", memscope_tui::top::markdown());
+    if std::env::var_os("MEMSCOPE_UPDATE_DOCS").is_some() {
+        std::fs::write(path, &wanted).expect("written");
+    } else if wanted != page {
+        panic!("docs/dashboard.md is behind top/keys.rs: run this test with MEMSCOPE_UPDATE_DOCS=1");
+    }
+}

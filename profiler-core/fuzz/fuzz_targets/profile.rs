@@ -9,6 +9,7 @@ use std::io::{Cursor, Read, Write};
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
+use memscope_core::explorer::{At, Explorer, Query, RowsQuery, SegmentsQuery};
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::profile::Profile;
 use memscope_core::report::{Instant, Style, text};
@@ -44,6 +45,12 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = text(&report, Style::Plain);
     }
     let _ = profile.verify();
+    let Ok(mut explorer) = Explorer::of_profile(&profile) else { return };
+    for at in [At::Live, At::Peak, At::Step(2), At::Time(Nanoseconds(1_025_000_000))] {
+        let rows = Some(RowsQuery { window: 0..10, filter: "h".into(), ..RowsQuery::default() });
+        let segments = Some(SegmentsQuery { slices: 5, window: 0..10 });
+        explorer.answer(&Query { at, steps: 0..10, rows, scopes: true, segments, ..Query::default() });
+    }
 });
 
 /// A table with some bytes changed: each change is a position (u16, from the end when the top bit is set) and a value.

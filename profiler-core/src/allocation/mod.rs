@@ -23,4 +23,4 @@ pub use names::{Names, Scopes};
 pub use row::{Allocation, AllocationId, Container, flag};
 
 pub(crate) use model::{Failure, Marker, MarkerKind};
-pub(crate) use process::{Change, Process};
+pub(crate) use process::{Change, MAX_NUMBER, Process};

@@ -38,7 +38,6 @@ pub struct Follower {
 struct Board {
     state: Mutex<State>,
     asked: Condvar,
-    wake: Box<dyn Fn() + Send + Sync>,
 }
 
 struct State {
@@ -53,22 +52,22 @@ struct State {
 impl Follower {
     /// Follows a session from its beginning. `wake` is called on the follower's thread whenever there is a new answer. What goes
     /// wrong with the journal becomes a notice in the answers.
-    pub fn of_session(folder: SessionFolder, limits: Limits, wake: impl Fn() + Send + Sync + 'static) -> Follower {
-        Follower::start(wake, move |board| Following::new(folder, limits).run(board))
+    pub fn of_session(folder: SessionFolder, limits: Limits, wake: impl Fn() + Send + 'static) -> Follower {
+        Follower::start(move |board| Following::new(folder, limits).run(board, &wake))
     }
 
     /// Opens a profile. `wake` as in [`Follower::of_session`].
     ///
     /// # Errors
     /// Those of [`Profile::open`] and [`Explorer::of_profile`].
-    pub fn of_profile(path: impl AsRef<Path>, wake: impl Fn() + Send + Sync + 'static) -> Result<Follower> {
+    pub fn of_profile(path: impl AsRef<Path>, wake: impl Fn() + Send + 'static) -> Result<Follower> {
         let explorer = Explorer::of_profile(&Profile::open(path)?)?;
-        Ok(Follower::start(wake, move |board| Following { explorer, entries: None, ..Following::still() }.run(board)))
+        Ok(Follower::start(move |board| Following::of(explorer).run(board, &wake)))
     }
 
-    fn start(wake: impl Fn() + Send + Sync + 'static, run: impl FnOnce(&Board) + Send + 'static) -> Follower {
+    fn start(run: impl FnOnce(&Board) + Send + 'static) -> Follower {
         let state = State { query: Query::default(), questions: 1, answer: Arc::default(), version: 0, stop: false };
-        let board = Arc::new(Board { state: Mutex::new(state), asked: Condvar::new(), wake: Box::new(wake) });
+        let board = Arc::new(Board { state: Mutex::new(state), asked: Condvar::new() });
         let theirs = Arc::clone(&board);
         let thread = thread::Builder::new().name("memscope-follow".into()).spawn(move || run(&theirs));
         // Without a thread there are no answers; the board then says so.
@@ -121,7 +120,6 @@ impl Board {
         state.version += 1;
         drop(state);
         drop(old);
-        (self.wake)();
     }
 
     fn publish_failure(&self, error: &std::io::Error) {
@@ -141,8 +139,9 @@ struct Following {
 }
 
 impl Following {
-    fn still() -> Following {
-        Following { explorer: Explorer::new(Limits::NONE), folder: None, entries: None, moved: Instant::now() }
+    /// A session of which everything is known.
+    fn of(explorer: Explorer) -> Following {
+        Following { explorer, folder: None, entries: None, moved: Instant::now() }
     }
 
     fn new(folder: SessionFolder, limits: Limits) -> Following {
@@ -158,7 +157,7 @@ impl Following {
         Following { explorer, folder: Some(folder), entries, moved: Instant::now() }
     }
 
-    fn run(mut self, board: &Board) {
+    fn run(mut self, board: &Board, wake: &dyn Fn()) {
         let mut answered: Option<(u64, Instant)> = None;
         let mut changed = false;
         loop {
@@ -177,11 +176,12 @@ impl Following {
             // In the middle of a backlog only what is asked anew is answered at once.
             if new || (turn && (changed || due)) {
                 board.publish(self.explorer.answer(&query));
+                wake();
                 answered = Some((questions, now));
                 changed = false;
             }
             if !more {
-                self.pause(board, questions, changed.then_some(answered).flatten());
+                self.pause(board, questions, answered.map(|(_, at)| (at + PAUSE, changed)));
             }
         }
     }
@@ -233,16 +233,18 @@ impl Following {
         true
     }
 
-    /// Waits for a question, for more entries, or for the turn of a list.
-    fn pause(&self, board: &Board, questions: u64, waiting_since: Option<(u64, Instant)>) {
+    /// Waits for a question, for more entries, or for the turn of an answer: whether there is something new to tell is known,
+    /// else it is when a list may be made anew.
+    fn pause(&self, board: &Board, questions: u64, turn: Option<(Instant, bool)>) {
         let now = Instant::now();
         // The longer nothing comes, the longer the pause.
         let quiet = now.duration_since(self.moved) / 8;
-        let mut until = self.entries.is_some().then(|| now + quiet.clamp(PAUSE, LONGEST_PAUSE));
-        let turn = waiting_since.map(|(_, answered)| answered + PAUSE);
-        for other in [self.explorer.due(), turn].into_iter().flatten() {
-            until = Some(until.map_or(other, |until| until.min(other)));
-        }
+        let look = self.entries.is_some().then(|| now + quiet.clamp(PAUSE, LONGEST_PAUSE));
+        let answer = turn.and_then(|(turn, changed)| match changed {
+            true => Some(turn),
+            false => self.explorer.due().map(|due| due.max(turn)),
+        });
+        let until = look.into_iter().chain(answer).min();
         let nothing_new = |state: &mut State| !state.stop && state.questions == questions;
         let state = board.lock();
         match until {

@@ -24,13 +24,19 @@ pub(super) fn detect(evidence: &Evidence<'_>, device: usize) -> Option<Finding> 
     let model = evidence.model;
     let figures = *evidence.devices.get(device)?;
     let steps = figures.steps.iter().skip(1).filter(|step| !step.with_process);
-    let ends: Vec<(u64, State)> = steps.filter_map(|step| Some((step.number, step.end?))).collect();
-    let grew = |pair: &[(u64, State)]| pair[1].1.rows.live_bytes() > pair[0].1.rows.live_bytes();
-    let steps = ends.windows(2).rev().take_while(|pair| grew(pair)).count();
+    let mut ends = steps.filter_map(|step| Some((step.number, step.end?))).rev();
+    let last = ends.next()?;
+    let (mut first, mut steps) = (last, 0);
+    // Back to the first step that did not grow: of a long session this is near.
+    for earlier in ends {
+        if first.1.rows.live_bytes() <= earlier.1.rows.live_bytes() {
+            break;
+        }
+        (first, steps) = (earlier, steps + 1);
+    }
     if steps < FEWEST_STEPS {
         return None;
     }
-    let (first, last) = (ends[ends.len() - 1 - steps], ends[ends.len() - 1]);
     let bytes_per_step = (last.1.rows.live_bytes() - first.1.rows.live_bytes()) / steps as u64;
     if bytes_per_step < SMALLEST {
         return None;

@@ -8,7 +8,7 @@ use memscope_wire::{Category, MemoryKind, Origin};
 use parquet::errors::{ParquetError, Result as TableResult};
 
 use crate::allocation::{Allocation, AllocationId, Change, Container, Device, Model, Names, Process, Scopes, flag};
-use crate::allocation::{Failure, Marker, MarkerKind, canonical};
+use crate::allocation::{Failure, MAX_NUMBER, Marker, MarkerKind, canonical};
 use crate::error::Result;
 use crate::findings::{Detail, Finding};
 use crate::journal::entry::{
@@ -83,7 +83,7 @@ impl Profile {
         let positions = ids.iter().flatten().copied().filter(|id| *id < u64::from(Allocation::NO_DEVICE));
         let count = positions.max().map_or(0, |last| last as usize + 1);
         // A position without a row was a device that turned out to be another one.
-        let first = rows.first().map(|row| row.id as u16);
+        let first = rows.iter().find(|row| (row.id as usize) < count).map(|row| row.id as u16);
         model.devices = vec![Device { alias: first, ..Device::default() }; count];
         for (row, device) in rows.iter().enumerate() {
             let Some(place) = model.devices.get_mut(device.id as usize) else { continue };
@@ -102,6 +102,7 @@ impl Profile {
     fn processes_of(&self, model: &mut Model) -> Result<()> {
         let table = self.table("processes")?;
         let start = model.session.start_monotonic_ns;
+        let known = model.devices.len();
         model.processes = self.guard("processes", || {
             let numbers = |name: &str| table.numbers(name);
             let (pids, parents, starts) = (numbers("pid")?, numbers("parent_pid")?, numbers("start_time")?);
@@ -130,7 +131,7 @@ impl Profile {
                 process.exit = at(&exits, row).map(Nanoseconds);
                 process.ticks = at(&lasts, row);
                 let devices: Vec<u16> = serde_json::from_str(&text(&devices, row)).unwrap_or_default();
-                process.devices = (0..).zip(devices).collect();
+                process.devices = (0..).zip(devices.into_iter().filter(|at| usize::from(*at) < known)).collect();
                 process
             };
             Ok((0..pids.len()).map(process).collect())
@@ -144,7 +145,10 @@ impl Profile {
         let groups = self.guard("allocations", || Ok(Table::open(slice.clone())?.groups()))?;
         let parts = in_groups(slice, groups, |table, group| rows_of_group(table, group, changes.len()));
         let parts = self.guard("allocations", || parts)?;
-        let total = parts.iter().map(Vec::len).sum();
+        let total: usize = parts.iter().map(Vec::len).sum();
+        if total > MAX_NUMBER {
+            return self.guard("allocations", || Err(ParquetError::General(format!("it claims {total} rows"))));
+        }
         model.allocations.reserve_exact(total);
         for row in parts.into_iter().flatten() {
             let id = AllocationId(model.allocations.len() as u32);
@@ -178,7 +182,7 @@ impl Profile {
             let text = |column: &[Option<String>], row: usize| column.get(row).cloned().flatten().unwrap_or_default();
             for row in 0..orders.len() {
                 let process = value(&owners, row) as usize;
-                let Some(state) = processes.get_mut(process) else { continue };
+                let Some(state) = processes.get_mut(process).filter(|_| row <= MAX_NUMBER) else { continue };
                 let kind = match text(&kinds, row).as_str() {
                     "step" => {
                         let step = steps.position(value(&numbers, row));
@@ -307,7 +311,8 @@ fn settle(model: &mut Model) {
     for allocation in &allocations {
         let process = &mut model.processes[allocation.process as usize];
         // Profiles of the first version do not say it: what a process was seen to use.
-        if allocation.device != Allocation::NO_DEVICE && !process.devices.values().any(|at| *at == allocation.device) {
+        let named = || process.devices.values().any(|at| *at == allocation.device);
+        if usize::from(allocation.device) < model.devices.len() && !named() {
             process.devices.insert(process.devices.len() as u32, allocation.device);
         }
         let end = if allocation.is(flag::DEAD) { allocation.death_ticks } else { allocation.birth_ticks };

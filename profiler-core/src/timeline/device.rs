@@ -261,7 +261,8 @@ impl DeviceTrack {
             self.former_of_step.retain(|state| state.order < order);
         }
         let steps = self.figures.steps.iter().map(|step| step.peak);
-        let candidates = self.figures.live.into_iter().chain(self.former.iter().copied()).chain(steps).chain([self.now]);
+        let candidates =
+            self.figures.live.into_iter().chain(self.former.iter().copied()).chain(steps).chain([self.now]);
         self.figures.live = largest(candidates).filter(|state| state.rows.live_bytes() > 0);
         self.former.retain(|state| self.figures.live.is_some_and(|live| state.order < live.order));
     }

@@ -150,10 +150,27 @@ impl DeviceFigures {
         State { order, time, step: step.map(|step| step.number), ..State::default() }
     }
 
-    /// The exact device rows that speak best for this moment: of those that met the same reserved memory, the nearest in time.
+    /// The exact device rows that speak best for this moment: of those that met the same reserved memory, the nearest in time;
+    /// else the nearest of all. See [`State::distance`].
     pub fn sample_near(&self, state: &State) -> Option<&SampleRows> {
-        let settled = self.samples.iter().filter(|sample| sample.settled);
-        settled.min_by_key(|sample| state.distance(sample.rows.time, sample.rows.reserved))
+        let here = self.samples.partition_point(|sample| sample.rows.time < state.time);
+        let (before, after) = self.samples.split_at(here);
+        let mut before = before.iter().rev().filter(|sample| sample.settled).peekable();
+        let mut after = after.iter().filter(|sample| sample.settled).peekable();
+        let mut nearest = None;
+        // Outwards, so that of a long session only the neighbourhood is looked at.
+        loop {
+            let distance = |sample: &&SampleRows| state.distance(sample.rows.time, state.rows.reserved);
+            let earlier_first = match (before.peek(), after.peek()) {
+                (Some(earlier), Some(later)) => distance(earlier) <= distance(later),
+                (earlier, _) => earlier.is_some(),
+            };
+            let Some(sample) = (if earlier_first { before.next() } else { after.next() }) else { return nearest };
+            if sample.rows.reserved == state.rows.reserved {
+                return Some(sample);
+            }
+            nearest = nearest.or(Some(sample));
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use memscope_core::explorer::{At, Explorer, Query, RowsQuery, SegmentsQuery, Target};
 use memscope_core::export::export_parquet;
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::profile::{self, Profile, TABLES};
@@ -27,6 +28,14 @@ fn read_all(path: &Path) -> Result<()> {
         profile.report(instant)?;
     }
     profile.verify()?;
+    let mut explorer = Explorer::of_profile(&profile)?;
+    for at in [At::Live, At::Peak, At::Step(2), At::Time(Nanoseconds(1_025_000_000))] {
+        for target in [Target::All, Target::Device(0), Target::Process(0)] {
+            let rows = Some(RowsQuery { window: 0..10, filter: "h".into(), ..RowsQuery::default() });
+            let segments = Some(SegmentsQuery { slices: 5, window: 0..10 });
+            explorer.answer(&Query { target, at, steps: 0..10, rows, scopes: true, segments });
+        }
+    }
     Ok(())
 }
 
@@ -160,7 +169,9 @@ fn a_file_made_to_deceive_does_no_harm() {
         random ^= random << 17;
         random as usize
     };
-    for table in ["allocations", "steps", "devices", "device_rows", "names", "scopes", "processes"] {
+    for table in
+        ["allocations", "steps", "devices", "device_rows", "names", "scopes", "processes", "markers", "telemetry"]
+    {
         let member = format!("{table}.parquet");
         for _ in 0..60 {
             let (position, value) = (next(), next() as u8);

@@ -191,3 +191,17 @@ fn a_session_without_anything_has_answers() {
         }
     }
 }
+
+/// The fuzzer's seed was written before processes told their devices and ends.
+#[test]
+fn an_older_profile_is_told_too() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/profile/whole");
+    let seed = std::fs::read(path).expect("the seed");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("old.mscope");
+    std::fs::write(&path, &seed[1..]).expect("written");
+    let profile = Profile::open(&path).expect("opened");
+    let report = |instant| profile.report(instant).expect("a report");
+    compare_with_reports(&mut Explorer::of_profile(&profile).expect("an explorer"), report, 4_245_000_000);
+    assert_eq!(profile.model().expect("a model").report(Instant::Peak).expect("a report"), report(Instant::Peak));
+}

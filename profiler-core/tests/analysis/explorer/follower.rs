@@ -36,10 +36,15 @@ impl Session {
     }
 
     fn follow(&self) -> (Follower, Receiver<()>) {
-        let (wake, woken) = channel();
-        let follower = Follower::of_session(self.folder.clone(), Limits::default(), move || drop(wake.send(())));
-        (follower, woken)
+        let (wake, woken) = waker();
+        (Follower::of_session(self.folder.clone(), Limits::default(), wake), woken)
     }
+}
+
+/// What a follower calls, and where that is heard; after the test nobody listens.
+fn waker() -> (impl Fn() + Send + 'static, Receiver<()>) {
+    let (wake, woken) = channel();
+    (move || wake.send(()).unwrap_or_default(), woken)
 }
 
 /// Waits for an answer, without looking more often than it is told to.
@@ -127,8 +132,8 @@ fn a_folder_without_a_journal_is_waited_for_and_one_without_anything_is_told() {
     drop(follower);
     drop(session.writer);
     folder.clone().remove().expect("removed");
-    let (wake, woken) = channel();
-    let follower = Follower::of_session(folder, Limits::default(), move || drop(wake.send(())));
+    let (wake, woken) = waker();
+    let follower = Follower::of_session(folder, Limits::default(), wake);
     let answer = wait(&follower, &woken, |_| true);
     assert_eq!((answer.session.state, answer.session.notices.len()), (Running::Broken, 1));
 }
@@ -139,8 +144,8 @@ fn a_profile_is_held_and_a_file_that_is_none_is_refused() {
     let path = place.path().join("x.mscope");
     assert!(Follower::of_profile(&path, || {}).is_err());
     profile::write(&training().model(), &path, false).expect("written");
-    let (wake, woken) = channel();
-    let follower = Follower::of_profile(&path, move || drop(wake.send(()))).expect("a profile");
+    let (wake, woken) = waker();
+    let follower = Follower::of_profile(&path, wake).expect("a profile");
     let answer = wait(&follower, &woken, |_| true);
     assert_eq!(answer.session.state, Running::Ended);
     follower.ask(Query { at: At::Peak, ..Query::default() });

@@ -70,7 +70,8 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     let shown = Shown { mover: Arc::clone(&mover), custody: Arc::clone(&custody) };
     // A panic has given the terminal back and said what it was; the program goes on in plain form.
     let view = || signals::with_resizes(|| show(arguments, folder, &output, shown));
-    let left = catch_unwind(AssertUnwindSafe(view)).unwrap_or_else(|_| bail!("the dashboard has a defect: please report it"));
+    let left =
+        catch_unwind(AssertUnwindSafe(view)).unwrap_or_else(|_| bail!("the dashboard has a defect: please report it"));
     own.restore();
     let mut in_plain_form = false;
     if custody.stage() < Stage::Moved {

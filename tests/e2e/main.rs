@@ -12,6 +12,7 @@
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `config.rs` | the configuration file, and what wins over it |
 //! | `tui_program.rs` | the program's terminal under `run --tui`, and its transcript |
+//! | `tui_keys.rs` | every key of the dashboard's table does what the help says |
 //! | `tui_leaving.rs` | ways out of the dashboard: status, signals, the terminal as it was |
 //! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
 //! | `top.rs` | `memscope top`: printed, as JSON, on a pseudo-terminal; signals; ledgers |
@@ -33,5 +34,6 @@ mod run;
 mod screen;
 mod signals;
 mod top;
+mod tui_keys;
 mod tui_leaving;
 mod tui_program;

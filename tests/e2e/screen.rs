@@ -3,6 +3,7 @@
 //! The emulator is the one that memscope uses for its programs; what is compared here is memscope's own drawing, which the
 //! emulator has no part in.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
@@ -108,6 +109,17 @@ impl Screen {
     pub fn cursor(&self) -> ((u16, u16), bool) {
         let shown = self.shown.lock().unwrap();
         (shown.parser.screen().cursor_position(), !shown.parser.screen().hide_cursor())
+    }
+
+    /// The colours of what is shown.
+    pub fn colours(&self) -> BTreeSet<String> {
+        let shown = self.shown.lock().unwrap();
+        let screen = shown.parser.screen();
+        let (rows, columns) = screen.size();
+        let cells =
+            (0..rows.get()).flat_map(|row| (0..columns.get()).filter_map(move |column| screen.cell(row, column)));
+        let colours = cells.flat_map(|cell| [cell.fgcolor(), cell.bgcolor()]);
+        colours.filter(|colour| *colour != vt100::Color::Default).map(|colour| format!("{colour:?}")).collect()
     }
 
     /// True while the alternate screen is shown.

@@ -1,0 +1,436 @@
+//! Every key of the dashboard's table, pressed in a real terminal while the sample trains: it does what the help says.
+//!
+//! The table itself is walked, so a key that is added there and not expected here fails this test.
+
+use std::os::unix::process::ExitStatusExt;
+use std::thread::sleep;
+use std::time::Duration;
+
+use memscope_tui::app::Screen as View;
+use memscope_tui::keys::{BINDINGS, Binding, Command, Key, Place as Where};
+use memscope_tui::output::Output;
+
+use crate::memscope::Place;
+use crate::screen::{ALL, Screen};
+
+const ROWS: u16 = 40;
+const COLUMNS: u16 = 120;
+/// What a terminal needs to tell an Esc from the begin of another key.
+const AFTER_ESC: Duration = Duration::from_millis(150);
+
+/// The dashboard of a sample that trains for longer than any test, in the state in which the others begin.
+struct Dashboard {
+    screen: Screen,
+    _place: Place,
+}
+
+impl Dashboard {
+    fn start() -> Dashboard {
+        let place = Place::new();
+        let mut command = place.memscope();
+        command.args("run --tui -q -f -o x --device 2GiB --devices 2 --".split(' '));
+        command.arg(env!("CARGO_BIN_EXE_memscope")).args("sample gpt --steps 1000000".split(' '));
+        command.env("LC_ALL", "C.UTF-8").env("COLORTERM", "truecolor").env_remove("NO_COLOR");
+        let screen = Screen::start(command, ROWS, COLUMNS, ALL);
+        let dashboard = Dashboard { screen, _place: place };
+        // Some steps must be there to be moved between.
+        dashboard.screen.wait_until("a dozen steps", |screen| moment(&screen.text()).is_some_and(|at| at.step > 12));
+        dashboard
+    }
+
+    /// Sends keys; after an Esc that does not begin the bytes of another key there is a pause.
+    fn press(&self, keys: &str) {
+        let mut rest = keys;
+        while let Some(position) = rest.find('\x1b') {
+            let (before, after) = rest.split_at(position);
+            let alone = !after[1..].starts_with(['[', 'O']);
+            let end = position + if alone { 1 } else { 2 };
+            self.screen.keys(if alone { &rest[..end] } else { before });
+            if alone {
+                sleep(AFTER_ESC);
+                rest = &rest[end..];
+                continue;
+            }
+            let length = after[2..].find(|c: char| c.is_ascii_alphabetic() || c == '~').map_or(after.len(), |at| at + 3);
+            self.screen.keys(&after[..length]);
+            rest = &after[length..];
+        }
+        self.screen.keys(rest);
+    }
+
+    /// Back to the overview of everything, live and whole, with nothing typed, filtered, grouped or searched.
+    fn rest(&self) {
+        self.until("neither dialog nor entry nor typing", "\x1b", |text| {
+            !["TYPING", "─ Keys ─", "─ Leave? ─"].iter().any(|what| text.contains(what))
+                && text.lines().last().is_some_and(|footer| footer.contains("q leave"))
+        });
+        self.press("a");
+        self.screen.wait("─ Live allocations");
+        self.until("no filter", "\x1b", |text| !text.contains("─ Live allocations /"));
+        self.until("no groups", "b", |text| !text.contains("allocations by "));
+        self.press("s");
+        self.screen.wait("─ Scopes");
+        self.until("no search", "\x1b", |text| !text.contains("─ Scopes /"));
+        self.until("no icicle", "v", |text| text.contains("by category"));
+        self.press("u");
+        self.screen.wait("loss ");
+        self.until("no search", "\x1b", |text| hit(text).is_none());
+        self.press("o0l----");
+        self.screen.wait("─ Categories");
+        self.until("not paused", " ", |text| !text.contains("PAUSED"));
+        self.screen.wait("LIVE");
+    }
+
+    /// Presses a key until the screen is as wanted.
+    fn until(&self, what: &str, key: &str, wanted: impl Fn(&str) -> bool) {
+        for _ in 0..20 {
+            for _ in 0..10 {
+                if wanted(&self.text()) {
+                    return;
+                }
+                sleep(Duration::from_millis(50));
+            }
+            self.press(key);
+        }
+        panic!("{what}: the screen is\n{}", self.text());
+    }
+
+    fn text(&self) -> String {
+        self.screen.text()
+    }
+
+    /// The screen once it stands still: what was asked for has been answered.
+    fn still(&self) -> String {
+        let mut before = self.text();
+        for _ in 0..200 {
+            sleep(Duration::from_millis(150));
+            let now = self.text();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        before
+    }
+}
+
+/// What the header says of the moment.
+#[derive(Clone, Debug, PartialEq)]
+struct Moment {
+    kind: String,
+    seconds: f64,
+    step: u64,
+}
+
+fn moment(text: &str) -> Option<Moment> {
+    let header = text.lines().next()?;
+    let (kind, rest) = ["STEP'S LIVE PEAK", "LIVE PEAK", "LIVE", "AT"]
+        .iter()
+        .find_map(|kind| header.rsplit_once(&format!(" {kind} ")).map(|(_, rest)| (*kind, rest)))?;
+    let seconds = rest.split(' ').next()?.parse().ok()?;
+    let step = rest.split("step ").nth(1)?.split([',', ' ']).next()?.parse().ok()?;
+    Some(Moment { kind: kind.to_owned(), seconds, step })
+}
+
+/// What is said of the selected row: the two lines above the footer.
+fn selected(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(4)..lines.len() - 1].join("\n")
+}
+
+/// The target, at the right end of the line of tabs.
+fn target(text: &str) -> String {
+    text.lines().nth(1).and_then(|line| line.rsplit_once("  ")).map_or(String::new(), |(_, target)| target.to_owned())
+}
+
+/// How often something is on the screen.
+fn count(text: &str, what: &str) -> usize {
+    text.matches(what).count()
+}
+
+/// What a key is pressed in, and what must be there afterwards.
+struct Expectation {
+    /// Keys that lead there, from the state of rest.
+    before: &'static str,
+    /// Whether the view is paused first, so that nothing changes by itself.
+    paused: bool,
+    /// Whether the terminal is small, so that a text must be scrolled.
+    small: bool,
+    /// Given what was shown before and what is shown then.
+    holds: fn(&str, &str) -> bool,
+}
+
+fn expect(before: &'static str, holds: fn(&str, &str) -> bool) -> Expectation {
+    Expectation { before, paused: true, small: false, holds }
+}
+
+fn running(before: &'static str, holds: fn(&str, &str) -> bool) -> Expectation {
+    Expectation { before, paused: false, small: false, holds }
+}
+
+/// Keys that lead to a place.
+fn way(place: Where) -> &'static str {
+    match place {
+        Where::Everywhere => "",
+        Where::Lists | Where::Allocations => "a",
+        Where::Scopes => "s",
+        Where::Steps => "t",
+        Where::Output => "u",
+        Where::Reading => "?",
+        Where::Leaving => "q",
+        Where::Entry => "a/",
+        Where::Typing => "ui",
+    }
+}
+
+fn at(text: &str) -> Moment {
+    moment(text).unwrap_or(Moment { kind: String::new(), seconds: -1.0, step: 0 })
+}
+
+/// What each command does where it is bound; `key` for those whose keys differ.
+fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
+    let device = key.name(true).parse::<u32>().unwrap_or(0);
+    match (command, place) {
+        (Command::Show(View::Overview), _) => running("s", |_, now| now.contains("─ Categories")),
+        (Command::Show(View::Allocations), _) => running("", |_, now| now.contains("─ Live allocations")),
+        (Command::Show(View::Scopes), _) => running("", |_, now| now.contains("─ Scopes")),
+        (Command::Show(View::Segments), _) => running("", |_, now| now.contains("─ Segments")),
+        (Command::Show(View::Steps), _) => running("", |_, now| now.contains("─ Steps")),
+        (Command::Show(View::Output), _) => running("", |_, now| count(now, "loss ") > 8),
+        (Command::NextTarget | Command::PreviousTarget, _) => running("", |_, now| target(now) == "GPU 0"),
+        (Command::Total, _) => running("1", |before, now| target(before) == "GPU 0" && target(now) == "total"),
+        (Command::Device, _) if device == 1 => running("", |_, now| target(now) == "GPU 0"),
+        (Command::Device, _) => running("", |_, now| target(now) == "total" || target(now) == "GPU 1"),
+        (Command::Earlier, _) => expect("", |before, now| {
+            let (before, now) = (at(before), at(now));
+            now.seconds < before.seconds && now.seconds > before.seconds * 0.96
+        }),
+        (Command::Later, _) => expect("[\x1b[1;2D", |before, now| {
+            let (before, now) = (at(before), at(now));
+            now.seconds > before.seconds && now.seconds < before.seconds * 1.05
+        }),
+        (Command::MuchEarlier, _) => expect("", |before, now| {
+            let (before, now) = (at(before), at(now));
+            now.seconds < before.seconds * 0.95 && now.seconds > before.seconds * 0.8
+        }),
+        (Command::MuchLater, _) => expect("[\x1b[1;2D\x1b[1;2D", |before, now| {
+            let (before, now) = (at(before), at(now));
+            now.seconds > before.seconds * 1.05
+        }),
+        (Command::PreviousStep, _) => expect("[", |before, now| {
+            let (before, now) = (at(before), at(now));
+            now.kind == "STEP'S LIVE PEAK" && now.step + 1 == before.step
+        }),
+        (Command::NextStep, _) => expect("[[[", |before, now| {
+            let (before, now) = (at(before), at(now));
+            now.kind == "STEP'S LIVE PEAK" && now.step == before.step + 1
+        }),
+        (Command::Peak, _) => running("", |_, now| at(now).kind == "LIVE PEAK"),
+        (Command::Live, _) => running("p", |before, now| at(before).kind == "LIVE PEAK" && at(now).kind == "LIVE"),
+        (Command::Pause, _) => running("", |before, now| !before.contains("PAUSED") && now.contains("PAUSED")),
+        (Command::ZoomIn, _) => expect("", |before, now| before.contains(" 0.000 s ") && !now.contains(" 0.000 s ")),
+        (Command::ZoomOut, _) => expect("+", |before, now| !before.contains(" 0.000 s ") && now.contains(" 0.000 s ")),
+        (Command::Findings, _) => running("", |_, now| now.contains("To do: do not use checkpoints")),
+        (Command::Palette, _) => running("", |_, _| true), // its colours are looked at by `palettes_follow_one_another`
+        (Command::Help, _) => running("", |_, now| now.contains("─ Keys ─") && now.contains("live allocations")),
+        (Command::Leave, _) => running("", |_, now| now.contains("─ Leave? ─")),
+        // Under `run` there is a program, and nothing is suspended.
+        (Command::Suspend, _) => running("", |_, now| now.contains("running")),
+        (Command::Type, _) => running("", |_, now| now.contains("TYPING")),
+
+        (Command::Up, Where::Lists) => expect("ajj", |before, now| selected(before) != selected(now)),
+        (Command::Down | Command::PageDown | Command::End, Where::Lists) => {
+            expect("a", |before, now| selected(before) != selected(now))
+        }
+        (Command::PageUp | Command::Home, Where::Lists) => {
+            expect("a\x1b[F", |before, now| selected(before) != selected(now))
+        }
+        (Command::SortRight, _) => expect("a", |before, now| sorted(before).0 < sorted(now).0),
+        (Command::SortLeft, _) => expect("a>", |before, now| sorted(before).0 > sorted(now).0),
+        (Command::Reverse, _) => expect("a", |before, now| {
+            let (before, now) = (sorted(before), sorted(now));
+            before.0 == now.0 && before.1 != now.1
+        }),
+        (Command::Group, _) => expect("a", |_, now| now.contains("─ Live allocations by scope")),
+        (Command::Open, Where::Allocations) => expect("ab", |before, now| {
+            before.contains("allocations by scope") && !now.contains("by scope") && now.contains("Live allocations")
+        }),
+        (Command::Clear, Where::Allocations) => {
+            expect("a/adam\r", |before, now| before.contains("/ adam") && !now.contains("/ adam"))
+        }
+        (Command::Search, _) => running("", |_, now| now.lines().last().is_some_and(|line| line.trim_end() == " /")),
+        (Command::NextHit | Command::PreviousHit, Where::Scopes) => expect("s/ln_1\r", |before, now| {
+            let (before, now) = (selected(before), selected(now));
+            now.contains("/ln_1 ") && before != now
+        }),
+        (Command::Open, Where::Scopes) => expect("s", |before, now| count(before, "▾") > count(now, "▾")),
+        (Command::OpenAll, _) => expect("s", |before, now| count(now, "▾") > count(before, "▾")),
+        (Command::Icicle, _) => {
+            expect("s", |before, now| before.contains("by category") && !now.contains("by category"))
+        }
+        (Command::Clear, Where::Scopes) => {
+            expect("s/ln_1\r", |before, now| before.contains("hits)") && !now.contains("hits)"))
+        }
+        (Command::GoToStep, _) => expect("t\x1b[H", |_, now| at(now).kind == "STEP'S LIVE PEAK" && at(now).step == 1),
+        (Command::NextHit | Command::PreviousHit, Where::Output) => {
+            running("u/loss\r", |before, now| hit(before).is_some() && hit(now).is_some() && hit(before) != hit(now))
+        }
+        (Command::Clear, Where::Output) => {
+            running("u/step 1/\r", |before, now| hit(before).is_some() && hit(now).is_none())
+        }
+
+        (Command::Down | Command::PageDown | Command::End, _) => {
+            Expectation { small: true, ..expect("?", |before, now| shown(now) > shown(before)) }
+        }
+        (Command::Up | Command::PageUp | Command::Home, _) => {
+            Expectation { small: true, ..expect("?\x1b[6~\x1b[6~", |before, now| shown(now) < shown(before)) }
+        }
+        (Command::Close, _) => running("?", |before, now| before.contains("─ Keys ─") && !now.contains("─ Keys ─")),
+        (Command::Back, _) => running("q", |before, now| before.contains("Leave?") && !now.contains("Leave?")),
+
+        (Command::Keep, _) => expect("a/adam", |_, now| {
+            now.contains("Live allocations / adam") && now.lines().last().is_some_and(|line| line.contains("filter"))
+        }),
+        (Command::Discard, _) => expect("a/adam", |before, now| {
+            before.contains("/ adam")
+                && !now.contains("adam")
+                && now.lines().last().is_some_and(|line| line.contains("filter"))
+        }),
+        (Command::Erase, _) => expect("a/adam", |_, now| now.contains("Live allocations / ada ")),
+        (Command::EraseWord, _) => expect("a/adam", |before, now| before.contains("/ adam") && !now.contains("adam")),
+        (Command::StopTyping, _) => running("ui", |before, now| before.contains("TYPING") && !now.contains("TYPING")),
+
+        (Command::GoOn | Command::EndProgram, _) => unreachable!("they end the dashboard: `ways_out`"),
+        (command, place) => panic!("no expectation for {command:?} {place:?}: say here what it is to do"),
+    }
+}
+
+/// Where the mark of the sorted column is, and which it is.
+fn sorted(text: &str) -> (usize, char) {
+    let titles = text.lines().find(|line| line.contains("category") && line.contains(['▲', '▼'])).unwrap_or_default();
+    titles.chars().enumerate().find(|(_, c)| ['▲', '▼'].contains(c)).unwrap_or((0, ' '))
+}
+
+/// The number of the current hit.
+fn hit(text: &str) -> Option<u64> {
+    text.split("hit ").nth(1)?.split(' ').next()?.parse().ok()
+}
+
+/// The first line that a dialog shows.
+fn shown(text: &str) -> u64 {
+    let title = text.lines().find(|line| line.contains("─ Keys ─")).unwrap_or_default();
+    title.split(" to ").next().and_then(|before| before.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The bytes that a terminal sends for a key.
+fn bytes(key: &Key) -> String {
+    String::from_utf8(Output::new(24, 80).encode(&key.event())).expect("keys are ASCII")
+}
+
+/// Presses one key of one row of the table, and waits until it has done what is expected of it.
+#[track_caller]
+fn check(dashboard: &Dashboard, binding: &Binding, key: &Key) {
+    let expectation = expectation(binding.command, binding.place, key);
+    dashboard.rest();
+    if expectation.small {
+        dashboard.screen.resize(24, 100);
+    }
+    if expectation.paused {
+        dashboard.press(" ");
+        dashboard.screen.wait("PAUSED");
+    }
+    // A command of every place is tried where the expectation leads; any other one in its own place.
+    let before = if expectation.before.is_empty() { way(binding.place) } else { expectation.before };
+    // The screen first, then what is done in it, once its list is there.
+    let screen = before.len().min(1);
+    dashboard.press(&before[..screen]);
+    after_a_moment(dashboard);
+    dashboard.press(&before[screen..]);
+    let before = if expectation.paused { dashboard.still() } else { after_a_moment(dashboard) };
+    dashboard.press(&bytes(key));
+    let what = format!("{} ({:?}): {}\nbefore:\n{before}\n", key.name(true), binding.place, binding.help);
+    dashboard.screen.wait_until(&what, |screen| (expectation.holds)(&before, &screen.text()));
+    if expectation.small {
+        dashboard.screen.resize(ROWS, COLUMNS);
+    }
+}
+
+fn after_a_moment(dashboard: &Dashboard) -> String {
+    sleep(Duration::from_millis(300));
+    dashboard.text()
+}
+
+fn walk(places: &[Where]) {
+    let dashboard = Dashboard::start();
+    let rows = BINDINGS.iter().filter(|row| places.contains(&row.place));
+    let mut walked = 0;
+    for binding in rows.filter(|row| !matches!(row.command, Command::GoOn | Command::EndProgram)) {
+        for key in binding.keys {
+            check(&dashboard, binding, key);
+            walked += 1;
+        }
+    }
+    assert!(walked > 3, "{places:?}");
+}
+
+#[test]
+fn every_key_of_every_screen_does_what_the_help_says() {
+    walk(&[Where::Everywhere]);
+}
+
+#[test]
+fn every_key_of_lists_does_what_the_help_says() {
+    walk(&[Where::Lists, Where::Allocations]);
+}
+
+#[test]
+fn every_key_of_scopes_steps_and_output_does_what_the_help_says() {
+    walk(&[Where::Scopes, Where::Steps, Where::Output]);
+}
+
+#[test]
+fn every_key_of_dialogs_and_entries_does_what_the_help_says() {
+    walk(&[Where::Reading, Where::Leaving, Where::Entry, Where::Typing]);
+}
+
+#[test]
+fn palettes_follow_one_another() {
+    let dashboard = Dashboard::start();
+    dashboard.press(" ");
+    dashboard.still();
+    let first = dashboard.screen.colours();
+    dashboard.press("c");
+    dashboard.screen.wait_until("other colours", |screen| screen.colours() != first);
+    dashboard.still();
+    let second = dashboard.screen.colours();
+    dashboard.press("c");
+    dashboard.screen.wait_until("no colours", |screen| screen.colours().is_empty());
+    dashboard.press("c");
+    dashboard.screen.wait_until("the first ones", |screen| screen.colours() == first);
+    assert_ne!(first, second);
+}
+
+/// The keys of the question how to leave: each with a program of its own.
+#[test]
+fn ways_out() {
+    let rows = BINDINGS.iter().filter(|row| row.place == Where::Leaving);
+    let mut walked = 0;
+    for (binding, key) in rows.flat_map(|row| row.keys.iter().map(move |key| (row, key))) {
+        let mut dashboard = match binding.command {
+            Command::GoOn | Command::EndProgram => Dashboard::start(),
+            _ => continue,
+        };
+        walked += 1;
+        dashboard.press("q");
+        dashboard.screen.wait("─ Leave? ─");
+        dashboard.press(&bytes(key));
+        if binding.command == Command::GoOn {
+            dashboard.screen.wait_gone("u Output");
+            dashboard.screen.wait("loss ");
+            dashboard.press("\x03");
+        }
+        assert_eq!(dashboard.screen.end().signal(), Some(libc::SIGINT), "{}", key.name(true));
+        assert!(!dashboard.screen.is_alternate());
+    }
+    assert!(walked >= 2);
+}

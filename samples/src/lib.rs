@@ -3,13 +3,14 @@
 //! Owns: the trainers, and the launchers of the kernels in kernels/. Refuses: to know memscope: a trainer annotates its
 //! memory through memscope-client, as any user's program would, and finds libcuda as any program does.
 //!
-//! The first trainer is [`gpt`]. What it keeps in memory and when is in `gpt/memory.md`, which its module documentation
-//! shows. The memory techniques are in [`techniques`], one file each.
+//! The trainers are [`gpt`] and [`resnet`]. What each keeps in memory and when is in its `memory.md`, which its module
+//! documentation shows. The memory techniques are in [`techniques`], one file each.
 
 mod device;
 mod error;
 pub mod gpt;
 mod operations;
+pub mod resnet;
 pub mod techniques;
 mod tensor;
 

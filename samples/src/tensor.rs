@@ -40,6 +40,14 @@ impl Tensor {
         Ok(tensor)
     }
 
+    /// Allocates integers of this shape, whose values are undefined.
+    ///
+    /// # Errors
+    /// As [`Tensor::floats`].
+    pub fn indices(device: &Rc<Device>, category: Category, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
+        Tensor::allocate(device, category, name, shape.iter().product(), size_of::<i64>() as u64)
+    }
+
     fn allocate(
         device: &Rc<Device>,
         category: Category,

@@ -23,12 +23,13 @@ mod network;
 mod optimizer;
 mod parameter;
 mod pass;
-mod random;
-mod scopes;
+pub(crate) mod random;
+pub(crate) mod scopes;
 mod trainer;
 
 pub use arguments::{GptArguments, Plan};
 pub use data::{Batch, batch};
+pub(crate) use model::in_range;
 pub use model::{Configuration, Family, Model};
 pub use network::{Description, Initial};
 pub use parameter::Parameter;

@@ -128,7 +128,7 @@ impl Configuration {
 }
 
 /// Checks one size.
-pub(super) fn in_range(argument: &str, size: u64, least: u64, most: u64) -> Result<(), Error> {
+pub(crate) fn in_range(argument: &str, size: u64, least: u64, most: u64) -> Result<(), Error> {
     match (least..=most).contains(&size) {
         true => Ok(()),
         false => Err(Error::Arguments(format!("{argument} {size} is out of range: it must be {least} to {most}"))),

@@ -1,7 +1,7 @@
 //! Random numbers for batches and seeds (SplitMix64, Steele, Lea and Flood 2014). Not for secrets.
 
 /// A generator.
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// The generator for a purpose: `path` says which, and generators of different paths are unrelated.

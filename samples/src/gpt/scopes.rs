@@ -7,7 +7,7 @@ use memscope_client::{self as memscope, Scope};
 /// Enters a scope for each module of a path: `transformer.h.3.attn` is `transformer` / `h.3` / `attn`. A number belongs to
 /// the module before it. All are left when the returned guards are dropped.
 #[must_use = "the scopes end when the guards are dropped"]
-pub(super) fn module(path: &str) -> Vec<Scope> {
+pub(crate) fn module(path: &str) -> Vec<Scope> {
     modules(path).into_iter().map(memscope::scope).collect()
 }
 

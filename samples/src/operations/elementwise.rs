@@ -74,3 +74,42 @@ pub(crate) fn adamw(weight: &Tensor, moments: [&Tensor; 2], gradient: &Tensor, b
     ];
     weight.device().launch("adamw", geometry::elementwise(elements), &arguments)
 }
+
+/// output = max(input, 0); the output may be the input.
+pub(crate) fn relu_forward(output: &Tensor, input: &Tensor) -> Result<(), Error> {
+    let elements = output.elements();
+    assert_eq!(input.elements(), elements, "{}", input.name());
+    let arguments = [output.into(), input.into(), elements.into()];
+    output.device().launch("relu_forward", geometry::elementwise(elements), &arguments)
+}
+
+/// grad_input = grad_output where the output was positive, else 0.
+pub(crate) fn relu_backward(grad_input: &Tensor, grad_output: &Tensor, output: &Tensor) -> Result<(), Error> {
+    let elements = grad_input.elements();
+    assert_eq!((grad_output.elements(), output.elements()), (elements, elements), "{}", output.name());
+    let arguments = [grad_input.into(), grad_output.into(), output.into(), elements.into()];
+    grad_input.device().launch("relu_backward", geometry::elementwise(elements), &arguments)
+}
+
+/// The numbers of one update by SGD with momentum; see kernels/cu/momentum.cu.
+pub(crate) struct Momentum {
+    pub rate: f32,
+    pub momentum: f32,
+    pub decay: f32,
+}
+
+/// Updates `weight` and its velocity from its gradient.
+pub(crate) fn sgd_momentum(weight: &Tensor, velocity: &Tensor, gradient: &Tensor, by: &Momentum) -> Result<(), Error> {
+    let elements = weight.elements();
+    assert_eq!((velocity.elements(), gradient.elements()), (elements, elements), "{}", weight.name());
+    let arguments = [
+        weight.into(),
+        velocity.into(),
+        gradient.into(),
+        elements.into(),
+        by.rate.into(),
+        by.momentum.into(),
+        by.decay.into(),
+    ];
+    weight.device().launch("sgd_momentum", geometry::elementwise(elements), &arguments)
+}

@@ -7,20 +7,27 @@
 //! is a fault of the model's code and never of a user's arguments.
 
 mod attention;
+mod batchnorm;
+mod convolution;
 mod elementwise;
 mod embedding;
 mod layernorm;
 mod loss;
 mod matmul;
+mod pooling;
 
 pub(crate) use attention::{
     Heads, merge_heads, merge_heads_backward, softmax_backward, softmax_forward, split_qkv, split_qkv_backward,
 };
+pub(crate) use batchnorm::{BatchNorm, batchnorm_backward, batchnorm_forward};
+pub(crate) use convolution::{Shape, convolution_backward_input, convolution_backward_weight, convolution_forward};
 pub(crate) use elementwise::{AdamW, adamw, add, fill, gelu_backward, gelu_forward, init_normal};
+pub(crate) use elementwise::{Momentum, relu_backward, relu_forward, sgd_momentum};
 pub(crate) use embedding::{embedding_backward_position, embedding_backward_table, embedding_forward};
 pub(crate) use layernorm::{layernorm_backward_input, layernorm_backward_parameters, layernorm_forward};
 pub(crate) use loss::{log_softmax_backward, log_softmax_forward, nll_backward, nll_forward};
 pub(crate) use matmul::{Matrix, Product, bias_backward, matmul};
+pub(crate) use pooling::{Windows, averagepool_backward, averagepool_forward, maxpool_backward, maxpool_forward};
 
 /// A dimension as kernels take it: the arguments were checked to fit (gpt/arguments.rs).
 fn dimension(size: u64) -> u32 {

@@ -7,8 +7,12 @@
 //! | gradients | backward against finite differences |
 //! | reference | the forward pass against an independent one in f64 |
 //! | training | losses that fall and repeat, memory, errors |
+//! | resnet_reference | ResNets against an independent one in f64, and backward against differences of its loss |
+//! | resnet_training | what training is for GPTs, of ResNets |
 
 mod device;
 mod gradients;
 mod reference;
+mod resnet_reference;
+mod resnet_training;
 mod training;

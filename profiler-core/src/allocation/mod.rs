@@ -8,6 +8,7 @@
 
 mod apply;
 mod device;
+mod doubts;
 mod forget;
 mod lifetime;
 mod memory;

@@ -12,9 +12,10 @@ use crate::ledger::{CATEGORIES, EventRows, Sum};
 use crate::report::Report;
 
 use super::device::Device;
+use super::doubts::Doubts;
 use super::names::{Names, Scopes};
 use super::process::Process;
-use super::row::{Allocation, AllocationId, flag};
+use super::row::{Allocation, AllocationId};
 
 /// A session as far as its entries have been applied.
 #[derive(Debug, Default)]
@@ -118,39 +119,6 @@ pub(crate) struct Failure {
     pub scope: u32,
     pub phase: u32,
     pub step: u32,
-}
-
-/// What the model met and could not account for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Doubts {
-    /// Frees of addresses that were not live.
-    pub free_of_unknown: u64,
-    /// The same for blocks.
-    pub block_free_of_unknown: u64,
-    /// Tags of addresses that were not live.
-    pub tag_of_unknown: u64,
-    /// Blocks in no known allocation.
-    pub outside_blocks: u64,
-    /// Frees that the driver refused.
-    pub refused_frees: u64,
-    /// Refused frees whose memory was given again before the refusal was read.
-    pub refused_too_late: u64,
-    /// Events beyond what a session can number.
-    pub over_limit: u64,
-    /// Allocations and blocks whose free was never seen: their address was given again.
-    pub missed_frees: u64,
-    /// Their bytes.
-    pub missed_bytes: u64,
-}
-
-impl Doubts {
-    /// An allocation or block has ended.
-    pub fn note_end(&mut self, allocation: &Allocation) {
-        if allocation.is(flag::MISSED_FREE) {
-            self.missed_frees += 1;
-            self.missed_bytes = self.missed_bytes.wrapping_add(allocation.bytes);
-        }
-    }
 }
 
 /// What one entry changed, for views that keep what they drew.

@@ -39,7 +39,7 @@ impl Explorer {
         let keep: Vec<bool> = self.walk.lifetimes.iter().map(|lifetime| lifetime.death > last).collect();
         self.model.forget(&keep, &self.walk.walked);
         self.walk.forget(&keep, last);
-        self.forget_lists();
+        self.lists.forget();
     }
 
     /// Steps and phases go before refusals, which findings tell of.

@@ -4,6 +4,7 @@
 //! of its own while a session runs. Refuses: terminals, windows, colours and keys; and to write anything.
 
 mod answer;
+mod answering;
 mod bound;
 #[expect(clippy::module_inception, reason = "the room's name, and its one type")]
 mod explorer;

@@ -7,7 +7,8 @@ use crate::journal::entry::{DeviceSample, Nanoseconds};
 use crate::report::device_text;
 
 use super::answer::{DeviceView, ProcessView, SessionView};
-use super::explorer::{Asked, Explorer};
+use super::answering::Asked;
+use super::explorer::Explorer;
 use super::moment::Ledgers;
 use super::part::{Part, Positions};
 use super::query::At;

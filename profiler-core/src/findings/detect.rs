@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use memscope_wire::Category;
 
-use crate::allocation::{Allocation, Failure, Model};
-use crate::ledger::EventRows;
+use crate::allocation::{Failure, Model};
 use crate::report::units::{bytes, grouped};
-use crate::report::{ByCategory, Group, Groups, device_text, live_at, named_devices, seconds};
-use crate::timeline::{DeviceFigures, Lifetime, MarkerMoment, State};
+use crate::report::{ByCategory, Group, Groups, device_text, named_devices, seconds};
+use crate::timeline::{MarkerMoment, State};
 
+use super::evidence::Evidence;
 use super::{Detail, Finding, Oom, Severity, growth};
 
 /// CUDA_ERROR_OUT_OF_MEMORY.
@@ -20,37 +20,6 @@ const OUT_OF_MEMORY: i32 = 2;
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
 /// Cached bytes are worth a finding from this share of reserved bytes and this size on.
 const LARGE_CACHED: (f64, u64) = (25.0, 64 << 20);
-
-/// What findings are made from: a session that was walked to its end, or as far as it has come.
-pub(crate) struct Evidence<'a> {
-    pub model: &'a Model,
-    /// By allocation.
-    pub lifetimes: &'a [Lifetime],
-    /// By the model's position of the device.
-    pub devices: Vec<&'a DeviceFigures>,
-    pub markers: &'a [MarkerMoment],
-    /// The ledger where live bytes were largest, on the device where they were largest.
-    pub peak: Option<EventRows>,
-}
-
-impl<'a> Evidence<'a> {
-    pub fn new(
-        model: &'a Model,
-        lifetimes: &'a [Lifetime],
-        devices: Vec<&'a DeviceFigures>,
-        markers: &'a [MarkerMoment],
-    ) -> Evidence<'a> {
-        let peaks = devices.iter().enumerate().filter_map(|(device, figures)| Some((device, figures.live?.rows)));
-        let peak = peaks.max_by_key(|(device, rows)| (rows.live_bytes(), std::cmp::Reverse(*device)));
-        let peak = peak.map(|(_, rows)| rows);
-        Evidence { model, lifetimes, devices, markers, peak }
-    }
-
-    /// What was live in device memory of one device right after a change.
-    pub fn live_at(&self, device: usize, order: u32) -> impl Iterator<Item = (&'a Allocation, Lifetime)> + use<'a> {
-        live_at(self.model, self.lifetimes, device, order)
-    }
-}
 
 /// All findings, the gravest first.
 pub(crate) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {

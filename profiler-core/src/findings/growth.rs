@@ -11,7 +11,7 @@ use crate::allocation::Model;
 use crate::report::device_text;
 use crate::timeline::{DeviceFigures, State};
 
-use super::detect::Evidence;
+use super::evidence::Evidence;
 use super::{Detail, Finding, Growth, Severity};
 
 /// Fewest steps in a row that must grow.

@@ -6,6 +6,7 @@
 //! binary units. Advice begins with a verb. The exact numbers are fields of the finding, in bytes.
 
 mod detect;
+mod evidence;
 mod growth;
 
 use schemars::JsonSchema;
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::{ByCategory, Group};
 
-pub(crate) use detect::{Evidence, detect};
+pub(crate) use detect::detect;
+pub(crate) use evidence::Evidence;
 
 /// How grave a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]

@@ -8,6 +8,7 @@
 
 mod archive;
 mod decoder;
+mod marks;
 mod output;
 mod read;
 mod rebuild;

@@ -2,18 +2,14 @@
 //!
 //! Owns: which column is which fact. Refuses: figures: they are made from the model, and equal the manifest's.
 
-use std::collections::BTreeMap;
-
 use memscope_wire::{Category, MemoryKind, Origin};
 use parquet::errors::{ParquetError, Result as TableResult};
 
 use crate::allocation::{Allocation, AllocationId, Change, Container, Device, Model, Names, Process, Scopes, flag};
-use crate::allocation::{Failure, MAX_NUMBER, Marker, MarkerKind, canonical};
+use crate::allocation::{MAX_NUMBER, canonical};
 use crate::error::Result;
 use crate::findings::{Detail, Finding};
-use crate::journal::entry::{
-    Calibration, DeviceSample, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd, TelemetrySample,
-};
+use crate::journal::entry::{Calibration, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd};
 
 use super::archive::Slice;
 use super::read::Profile;
@@ -29,7 +25,7 @@ struct Row {
 }
 
 /// Changes of each process, by position in the order.
-type Changes = Vec<Vec<(u32, Change)>>;
+pub(super) type Changes = Vec<Vec<(u32, Change)>>;
 
 impl Profile {
     /// The whole session as a model. Takes about 200 bytes of memory an allocation while it is made, 150 after.
@@ -160,104 +156,6 @@ impl Profile {
             changes.extend(row.orders.1.map(|order| (order, Change::Death(id))));
             model.allocations.push(allocation);
         }
-        Ok(())
-    }
-
-    fn markers_of(&self, model: &mut Model, changes: &mut Changes) -> Result<()> {
-        let table = self.table("markers")?;
-        let names = &mut model.names;
-        let (steps, processes) = (&mut model.steps, &mut model.processes);
-        let markers = &mut model.markers;
-        self.guard("markers", || {
-            let (orders, times, owners) =
-                (table.numbers("order")?, table.numbers("time_ns")?, table.numbers("process")?);
-            let (kinds, numbers, phases) = (table.texts("kind")?, table.numbers("step")?, table.texts("phase")?);
-            let (functions, scopes) = (table.texts("function")?, table.numbers("scope")?);
-            let (devices, memories) = (table.numbers("device")?, table.numbers("memory")?);
-            let (requested, free, total) =
-                (table.numbers("requested")?, table.numbers("free")?, table.numbers("total")?);
-            let results = table.numbers("result")?;
-            let at = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten();
-            let value = |column: &[Option<u64>], row: usize| at(column, row).unwrap_or_default();
-            let text = |column: &[Option<String>], row: usize| column.get(row).cloned().flatten().unwrap_or_default();
-            for row in 0..orders.len() {
-                let process = value(&owners, row) as usize;
-                let Some(state) = processes.get_mut(process).filter(|_| row <= MAX_NUMBER) else { continue };
-                let kind = match text(&kinds, row).as_str() {
-                    "step" => {
-                        let step = steps.position(value(&numbers, row));
-                        state.step = step + 1;
-                        MarkerKind::Step(step)
-                    }
-                    "phase" => {
-                        state.phase = names.number_of(&text(&phases, row));
-                        MarkerKind::Phase(state.phase)
-                    }
-                    _ => MarkerKind::Failure(Failure {
-                        requested: value(&requested, row),
-                        free: value(&free, row),
-                        total: value(&total, row),
-                        device: at(&devices, row).map_or(Allocation::NO_DEVICE, |device| device as u16),
-                        result: value(&results, row) as i64 as i32,
-                        function: names.number_of(&text(&functions, row)),
-                        memory: MemoryKind::from_number(value(&memories, row) as u8),
-                        scope: value(&scopes, row) as u32,
-                        phase: state.phase,
-                        step: state.step,
-                    }),
-                };
-                changes[process].push((value(&orders, row) as u32, Change::Marker(markers.len() as u32)));
-                markers.push(Marker { process: process as u32, ticks: value(&times, row), kind });
-            }
-            Ok(())
-        })
-    }
-
-    fn telemetry_of(&self, model: &mut Model) -> Result<()> {
-        let names: BTreeMap<String, Option<String>> =
-            self.manifest.report.devices.iter().map(|device| (canonical(&device.uuid), device.name.clone())).collect();
-        let table = self.table("telemetry")?;
-        model.telemetry = self.guard("telemetry", || {
-            let (begins, times, uuids) = (table.numbers("begin_ns")?, table.numbers("time_ns")?, table.texts("uuid")?);
-            let columns = ["total", "used", "reserved", "utilization", "temperature", "power", "clock"];
-            let columns = columns.into_iter().map(|name| table.numbers(name)).collect::<TableResult<Vec<_>>>()?;
-            let added =
-                ["memory_clock", "power_limit", "fan", "pcie_generation", "pcie_width", "pcie_receive", "pcie_send"];
-            let added = added.into_iter().map(|name| table.added_numbers(name)).collect::<TableResult<Vec<_>>>()?;
-            let processes = table.texts("processes")?;
-            let at = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten();
-            let sample = |row: usize| {
-                let [wide, narrow] = [&columns, &added].map(|list| {
-                    let list = list.as_slice();
-                    move |column: usize| at(&list[column], row)
-                });
-                let small = |value: Option<u64>| value.map(|value| value as u32);
-                let uuid = uuids.get(row).cloned().flatten().unwrap_or_default();
-                let processes = processes.get(row).cloned().flatten();
-                let device = DeviceSample {
-                    name: names.get(&canonical(&uuid)).cloned().flatten(),
-                    uuid,
-                    total: wide(0),
-                    used: wide(1),
-                    reserved: wide(2),
-                    utilization: small(wide(3)),
-                    temperature: small(wide(4)),
-                    power: small(wide(5)),
-                    clock: small(wide(6)),
-                    memory_clock: small(narrow(0)),
-                    power_limit: small(narrow(1)),
-                    fan: small(narrow(2)),
-                    pcie_generation: small(narrow(3)),
-                    pcie_width: small(narrow(4)),
-                    pcie_receive: narrow(5),
-                    pcie_send: narrow(6),
-                    processes: processes.and_then(|list| serde_json::from_str(&list).ok()),
-                };
-                let (begin, time) = (at(&begins, row).unwrap_or_default(), at(&times, row).unwrap_or_default());
-                TelemetrySample { begin: Nanoseconds(begin), time: Nanoseconds(time), devices: vec![device] }
-            };
-            Ok((0..times.len()).map(sample).collect())
-        })?;
         Ok(())
     }
 

@@ -151,7 +151,7 @@ impl DeviceFigures {
     }
 
     /// The exact device rows that speak best for this moment: of those that met the same reserved memory, the nearest in time;
-    /// else the nearest of all. See [`State::distance`].
+    /// else the nearest of all.
     pub fn sample_near(&self, state: &State) -> Option<&SampleRows> {
         let here = self.samples.partition_point(|sample| sample.rows.time < state.time);
         let (before, after) = self.samples.split_at(here);

@@ -1,10 +1,11 @@
 //! The explorer: what views are told, against reports and against a naive reference.
 //!
 //! Index: `ended` holds answers about whole sessions and profiles against their reports; `live` holds answers while a session
-//! runs against a history made anew at every moment; `forget` holds
-//! what little is kept against everything; `follower` follows journals that grow, end and break off.
+//! runs against a history made anew at every moment; `forget` holds what little is kept against everything; `lists` has figures
+//! worked out by hand; `follower` follows journals that grow, end and break off.
 
 mod ended;
 mod follower;
 mod forget;
+mod lists;
 mod live;

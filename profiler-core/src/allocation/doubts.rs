@@ -1,0 +1,38 @@
+//! What the model met and could not account for.
+//!
+//! Owns: the counts. Refuses: judgement (`findings`).
+
+use super::row::{Allocation, flag};
+
+/// Counts over the whole session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Doubts {
+    /// Frees of addresses that were not live.
+    pub free_of_unknown: u64,
+    /// The same for blocks.
+    pub block_free_of_unknown: u64,
+    /// Tags of addresses that were not live.
+    pub tag_of_unknown: u64,
+    /// Blocks in no known allocation.
+    pub outside_blocks: u64,
+    /// Frees that the driver refused.
+    pub refused_frees: u64,
+    /// Refused frees whose memory was given again before the refusal was read.
+    pub refused_too_late: u64,
+    /// Events beyond what a session can number.
+    pub over_limit: u64,
+    /// Allocations and blocks whose free was never seen: their address was given again.
+    pub missed_frees: u64,
+    /// Their bytes.
+    pub missed_bytes: u64,
+}
+
+impl Doubts {
+    /// An allocation or block has ended.
+    pub fn note_end(&mut self, allocation: &Allocation) {
+        if allocation.is(flag::MISSED_FREE) {
+            self.missed_frees += 1;
+            self.missed_bytes = self.missed_bytes.wrapping_add(allocation.bytes);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Makes an answer.
+//!
+//! Owns: which part of an answer is made of what, and which lists are kept for the next one. Refuses: to change what is known.
+
+use std::sync::Arc;
+
+use crate::findings::{self, Evidence, Finding};
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::{EventRows, Sum};
+use crate::timeline::State;
+
+use super::answer::{Answer, MomentView};
+use super::explorer::Explorer;
+use super::live::Live;
+use super::moment::{Ledgers, Place, place, remembered, state_at};
+use super::pace::{Kept, Stamp};
+use super::part::{Part, Positions};
+use super::query::{At, Query, RowsQuery};
+use super::rows::RowList;
+use super::scopes;
+use super::segments::Segments;
+use super::steps;
+
+/// Which lists are kept for the next question.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    rows: Kept<(Part, At, RowsQuery), RowList>,
+    segments: Kept<(Part, At), Segments>,
+    scopes_now: Kept<(Part, At), Vec<Sum>>,
+    scopes_peak: Kept<Part, Vec<Sum>>,
+    ledgers: Kept<(Part, At), Ledgers>,
+    ledgers_peak: Kept<Part, Ledgers>,
+    findings: Kept<(), Arc<Vec<Finding>>>,
+}
+
+impl Lists {
+    /// Numbers of allocations mean others from now on.
+    pub fn forget(&mut self) {
+        self.rows.forget();
+        self.segments.forget();
+    }
+}
+
+/// A question's moment.
+pub(super) struct Asked {
+    pub part: Part,
+    pub at: At,
+    pub order: u32,
+    pub time: Nanoseconds,
+    pub stamp: Stamp,
+}
+
+impl Explorer {
+    /// Answers a question. Figures are those of all entries so far; of a large list, [`super::RowsView::as_of`] says of when it
+    /// is.
+    pub fn answer(&mut self, query: &Query) -> Answer {
+        self.advance();
+        self.pace.begin();
+        let positions = Positions::of(&self.model);
+        let (part, target) = positions.part(&self.model, query.target);
+        let ended = self.is_ended();
+        let place = place(&self.model, &self.walk, part, query.at, ended);
+        let past = self.past;
+        let (order, time) = match place {
+            Place::Now => (self.walk.walked.order, self.last_time()),
+            Place::Past(order, Some(state)) => (order, state.time),
+            Place::Past(order, None) => (order, if let At::Time(time) = query.at { time } else { Nanoseconds(0) }),
+        };
+        let asked = Asked { part, at: query.at, order, time, stamp: Stamp { order, past } };
+        let findings = self.findings(asked.stamp);
+        let mut answer = Answer { target, at: query.at, findings, ..Answer::default() };
+        answer.session = self.session();
+        self.moments(&positions, &asked, place, &mut answer);
+        self.over_time(&positions, query, part, &mut answer);
+        self.lists(&positions, (&asked, place), query, &mut answer);
+        answer
+    }
+
+    /// The moment that was asked for and the peak, and devices and processes at that moment.
+    fn moments(&mut self, positions: &Positions, asked: &Asked, place: Place, answer: &mut Answer) {
+        let (model, walk) = (&self.model, &self.walk);
+        let key = (asked.part, asked.at);
+        let ledgers = match place {
+            Place::Now => Ledgers::now(walk),
+            Place::Past(order, _) => {
+                let make = || Ledgers::past(model, walk, order);
+                self.pace.list(&mut self.lists.ledgers, key, asked.stamp, make).clone()
+            }
+        };
+        let state = match place {
+            Place::Past(_, Some(state)) => state,
+            Place::Past(order, None) => {
+                let mut state = state_at(model, walk, asked.part, &ledgers, (order, asked.time));
+                if let (Some(before), Some(track)) = (self.forgotten_before(), asked.part.track(walk))
+                    && asked.time < before
+                {
+                    state.rows = remembered(track.series(), asked.time);
+                }
+                state
+            }
+            Place::Now => {
+                let state = asked.part.track(walk).map(|track| track.now).unwrap_or_default();
+                State { order: asked.order, time: asked.time, ..state }
+            }
+        };
+        answer.devices = self.devices(positions, &ledgers, asked);
+        answer.processes = self.processes(&ledgers);
+        let host = ledgers.host;
+        answer.now = self.moment(positions, asked.part, state, host);
+        answer.step_before = asked.part.track(walk).and_then(|track| steps::before(track, state.step));
+        let peak = asked.part.track(walk).and_then(|track| track.figures.live);
+        answer.peak = peak.map(|state| {
+            let stamp = Stamp { order: state.order, past: self.past };
+            let host = match asked.part {
+                Part::All if self.walk.host.now.order <= state.order => self.walk.host.now.rows,
+                Part::All if self.walk.host.figures.reserved.is_none() => Default::default(),
+                Part::All => {
+                    let (model, walk) = (&self.model, &self.walk);
+                    let make = || Ledgers::past(model, walk, state.order);
+                    self.pace.list(&mut self.lists.ledgers_peak, asked.part, stamp, make).host
+                }
+                _ => Default::default(),
+            };
+            self.moment(positions, asked.part, state, host)
+        });
+    }
+
+    fn moment(&self, positions: &Positions, part: Part, state: State, host: EventRows) -> MomentView {
+        let device = part.device(positions).and_then(|device| self.walk.devices.get(device as usize));
+        MomentView {
+            state,
+            phase: self.model.names.text(state.phase),
+            host: if part == Part::All { host } else { Default::default() },
+            capacity: self.capacity(positions, part),
+            device: device.and_then(|track| track.figures.sample_near(&state)).copied(),
+        }
+    }
+
+    /// What is drawn over time.
+    fn over_time(&self, positions: &Positions, query: &Query, part: Part, answer: &mut Answer) {
+        answer.refusals = Arc::new(self.walk.refusals.clone());
+        let Some(track) = part.track(&self.walk) else { return };
+        answer.series = Arc::new(track.series().clone());
+        answer.step_marks = Arc::new(steps::marks(track));
+        answer.steps_total = track.figures.steps.len();
+        let device = match part {
+            Part::Device(device) => Some(crate::report::device_text(&self.model, device as usize)),
+            _ => None,
+        };
+        let _ = positions;
+        (answer.steps_first, answer.steps) = steps::window(track, &query.steps, &answer.findings, device.as_deref());
+    }
+
+    fn lists(&mut self, positions: &Positions, (asked, place): (&Asked, Place), query: &Query, answer: &mut Answer) {
+        let (model, walk) = (&self.model, &self.walk);
+        let Asked { part, at, order, time, stamp } = *asked;
+        let live = Live { model, walk, part, order, time };
+        // Of all that lives now the model knows the sums.
+        let known = matches!(place, Place::Now) && part.is_whole(model, positions);
+        let now: &Vec<Sum> = match known {
+            true => &model.scope_sums,
+            false => self.pace.list(&mut self.lists.scopes_now, (part, at), stamp, || scopes::sums(&live)),
+        };
+        answer.top_scopes = Arc::new(scopes::largest(model, now));
+        if query.scopes {
+            let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
+            let at_peak = Live { order: peak.order, ..live };
+            let stamp = Stamp { order: peak.order, ..stamp };
+            let peak = self.pace.list(&mut self.lists.scopes_peak, part, stamp, || scopes::sums(&at_peak));
+            answer.scopes = Some(Arc::new(scopes::tree(model, now, peak)));
+        }
+        if let Some(rows) = &query.rows {
+            // Windows differ from answer to answer; the list is the same.
+            let key = (part, at, RowsQuery { window: 0..0, ..rows.clone() });
+            let list = self.pace.list(&mut self.lists.rows, key, stamp, || RowList::of(&live, rows));
+            answer.rows = Some(Arc::new(list.view(model, positions, &rows.window)));
+        }
+        if let Some(segments) = &query.segments {
+            let list = self.pace.list(&mut self.lists.segments, (part, at), stamp, || Segments::of(&live));
+            answer.segments = Some(Arc::new(list.view(model, positions, segments)));
+        }
+    }
+
+    fn findings(&mut self, stamp: Stamp) -> Arc<Vec<Finding>> {
+        if let Some(given) = &self.given {
+            return Arc::clone(given);
+        }
+        if std::mem::take(&mut self.alarm) {
+            self.lists.findings.forget();
+        }
+        let (model, walk) = (&self.model, &self.walk);
+        let now = Stamp { order: walk.walked.order, ..stamp };
+        let make = || {
+            let devices = walk.devices.iter().map(|track| &track.figures).collect();
+            Arc::new(findings::detect(&Evidence::new(model, &walk.lifetimes, devices, &walk.markers)))
+        };
+        Arc::clone(self.pace.list(&mut self.lists.findings, (), now, make))
+    }
+}

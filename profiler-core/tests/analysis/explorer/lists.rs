@@ -1,0 +1,130 @@
+//! Lists, steps and holdings of sessions written by hand, with figures worked out by hand.
+
+use memscope_core::explorer::{At, Column, Explorer, Grouping, Limits, Query, Row, RowsQuery, Target};
+use memscope_wire::{Category, Event, MemoryKind};
+
+use super::ended;
+use super::live::{FRESH, ask};
+use crate::ledger::{UUIDS, key, plain};
+
+#[test]
+fn rows_are_sorted_grouped_and_filtered() {
+    let entries = crate::reports::layers().entries;
+    let mut explorer = ended::explorer(&entries, FRESH);
+    let mut list = |query: RowsQuery| {
+        let answer = explorer.answer(&Query { rows: Some(query), ..Query::default() });
+        (*answer.rows.expect("asked for")).clone()
+    };
+    let names = |rows: &[Row]| -> Vec<String> {
+        rows.iter()
+            .map(|row| match row {
+                Row::Allocation(row) => row.name.clone(),
+                Row::Group(group) => group.label.clone(),
+            })
+            .collect()
+    };
+    let all = RowsQuery { window: 0..1000, ..RowsQuery::default() };
+    let by_size = list(RowsQuery { window: 0..3, ..all.clone() });
+    assert_eq!((by_size.total, by_size.matching, by_size.first), (50, 50, 0));
+    assert_eq!(names(&by_size.rows), ["wte.weight", "h.23.attn", "h.22.attn"]);
+    let next = list(RowsQuery { window: 2..4, ..all.clone() });
+    assert_eq!((next.first, names(&next.rows)), (2, vec!["h.22.attn".into(), "h.21.attn".into()]));
+    let beyond = list(RowsQuery { window: 90..100, ..all.clone() });
+    assert_eq!((beyond.first, beyond.rows.len()), (50, 0));
+    let smallest = list(RowsQuery { descending: false, sort: Column::Name, filter: "attn".into(), ..all.clone() });
+    assert_eq!((smallest.total, smallest.matching), (50, 24));
+    assert_eq!(names(&smallest.rows)[..3], ["h.0.attn", "h.1.attn", "h.10.attn"]);
+    let bytes: u64 = (0..24).map(|layer| (100 + layer) << 20).sum();
+    assert_eq!(smallest.matching_bytes, bytes);
+    let wrong = list(RowsQuery { filter: "attn >x".into(), ..all.clone() });
+    assert_eq!(wrong.matching, 50);
+    assert!(wrong.filter_error.expect("a sentence").contains("`>x`"));
+    let groups = list(RowsQuery { group: Some(Grouping::Category), ..all.clone() });
+    assert_eq!(names(&groups.rows), ["activations", "weights", "unknown"]);
+    let groups = list(RowsQuery { group: Some(Grouping::Size), filter: "<2MiB".into(), ..all.clone() });
+    assert_eq!(names(&groups.rows), ["1.00 MiB"]);
+    let groups = list(RowsQuery { group: Some(Grouping::Scope), sort: Column::Scope, descending: false, ..all });
+    assert_eq!(names(&groups.rows)[..3], ["", "model/h.0", "model/h.1"]);
+}
+
+#[test]
+fn steps_that_leak_are_marked_and_holdings_are_told_by_device() {
+    let mut trace = crate::trace::Trace::new(&["./leak"], None);
+    for process in 0..2 {
+        trace.process(process, 31 + process);
+        trace.device(process, 0, UUIDS[0], 1 << 30);
+        trace.device(process, 1, UUIDS[1], 1 << 30);
+    }
+    for step in 0..8u64 {
+        trace.now = step * 1_000_000;
+        trace.step(0, step);
+        trace.tagged(0, 0x1000_0000 * (step + 1), 1 << 20, Category::Activations, "loss.history");
+    }
+    let mut explorer = ended::explorer(&trace.entries, FRESH);
+    let answer = ask(&mut explorer, Target::Device(0), At::Live);
+    assert_eq!(answer.findings[0].detail.kind(), "step_growth");
+    // The growth begins at the end of step 1: the first step is not counted, and the last has not ended.
+    let leaks: Vec<u64> = answer.steps.iter().filter(|step| step.leaks).map(|step| step.number).collect();
+    assert_eq!(leaks, [2, 3, 4, 5, 6]);
+    assert_eq!(answer.steps[3].growth, Some(1 << 20));
+    assert_eq!((answer.steps[0].growth, answer.steps[7].growth, answer.steps[7].end), (None, None, None));
+    assert_eq!(answer.step_before.map(|live| live[Category::Activations as usize]), Some(7 << 20));
+    assert!(answer.steps[2].shape.len() > 1 && answer.steps[2].shape.iter().all(|bytes| *bytes == 3 << 20));
+    assert!(ask(&mut explorer, Target::Device(1), At::Live).steps.iter().all(|step| !step.leaks), "another device");
+    // Ordinal 1 is another device; nothing is told of a process that holds nothing, or has ended.
+    let device = 1;
+    let memory = MemoryKind::Device;
+    for process in 0..2 {
+        let bytes = 100 << process;
+        let alloc = Event::Alloc { address: 0x9000, bytes, requested: bytes, stream: 0, device, row: 3, memory };
+        trace.event(process, alloc);
+    }
+    let mut explorer = ended::explorer(&trace.entries, Limits::LIVE_ONLY);
+    let held = |explorer: &mut Explorer| -> Vec<(u32, String, u64)> {
+        explorer.holdings().into_iter().map(|held| (held.pid, plain(&held.device), held.rows.reserved)).collect()
+    };
+    let [first, second] = UUIDS.map(key);
+    let expected = [(31, first, 8 << 20), (31, second.clone(), 100), (32, second, 200)];
+    assert_eq!(held(&mut explorer), expected);
+    trace.ended(0);
+    trace.entries.last().into_iter().for_each(|entry| explorer.apply(entry));
+    assert_eq!(held(&mut explorer), expected[2..]);
+}
+
+#[test]
+fn a_large_list_waits_for_its_turn_but_nobody_who_asks_anew_or_needs_to_know() {
+    let mut trace = crate::trace::training();
+    trace.entries.truncate(trace.entries.len() - 2);
+    // Practically never.
+    let mut explorer = ended::explorer(&trace.entries, Limits { pace: u32::MAX, ..Limits::NONE });
+    let rows = RowsQuery { window: 0..1000, ..RowsQuery::default() };
+    let query = Query { rows: Some(rows.clone()), ..Query::default() };
+    let first = explorer.answer(&query).rows.expect("asked for");
+    assert_eq!((first.as_of.0, first.total), (trace.now - 1_000_000_000, 3));
+    assert_eq!(explorer.due(), None, "nothing is old");
+    let before = trace.entries.len();
+    trace.tagged(0, 0x7000_0000, 5, Category::Inputs, "batch");
+    trace.entries[before..].iter().for_each(|entry| explorer.apply(entry));
+    let later = explorer.answer(&query);
+    assert_eq!(later.rows.as_ref(), Some(&first), "the list is as it was");
+    assert_eq!(later.now.state.rows.live[Category::Inputs as usize], 5, "figures are not");
+    assert!(explorer.due().is_some());
+    let window = Query { rows: Some(RowsQuery { window: 1..2, ..rows.clone() }), ..query.clone() };
+    assert_eq!(explorer.answer(&window).rows.expect("asked for").total, 3, "another window of the same list");
+    let anew = Query { rows: Some(RowsQuery { sort: Column::Name, ..rows }), ..query.clone() };
+    assert_eq!(explorer.answer(&anew).rows.expect("asked for").total, 4);
+    let refused = Event::AllocFailed {
+        requested: 3 << 30,
+        free: 0,
+        total: 80 << 30,
+        device: 0,
+        result: 2,
+        row: crate::trace::ALLOC_ROW,
+        memory: MemoryKind::Device,
+    };
+    trace.event(0, refused);
+    trace.entries.last().into_iter().for_each(|entry| explorer.apply(entry));
+    let answer = explorer.answer(&query);
+    assert_eq!(answer.findings[0].detail.kind(), "oom");
+    assert_eq!(answer.refusals.len(), 1);
+}

@@ -50,16 +50,16 @@ extern "C" __global__ void embedding_backward_table(float *grad_table, const flo
     }
 }
 
-// grad_table[t] = Σ grad_output[r] over the rows r at position t
+// grad_table[t] = Σ grad_output[r] over the rows r at position t, added to what is there if accumulate
 //
-// grad_table (positions, width), of which the entries from sequence on become 0; grad_output (rows, width).
+// grad_table (positions, width), to whose entries from sequence on nothing is added; grad_output (rows, width).
 // Launched elementwise over positions · width.
 extern "C" __global__ void embedding_backward_position(float *grad_table, const float *grad_output, u32 rows,
-                                                       u32 sequence, u32 positions, u32 width) {
+                                                       u32 sequence, u32 positions, u32 width, u32 accumulate) {
     u64 elements = (u64)positions * width;
     for (u64 i = first_element(); i < elements; i += element_step()) {
         u64 position = i / width, column = i % width;
-        float sum = 0.0f;
+        float sum = accumulate ? grad_table[i] : 0.0f;
         if (position < sequence) {
             for (u64 row = position; row < rows; row += sequence) {
                 sum += grad_output[row * width + column];

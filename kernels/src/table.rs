@@ -87,6 +87,7 @@ kernels! {
     ) in embedding;
     EMBEDDING: embedding_backward_position(
         grad_table: Pointer, grad_output: Pointer, rows: U32, sequence: U32, positions: U32, width: U32,
+        accumulate: U32,
     ) in embedding;
 
     LAYERNORM: layernorm_forward(

@@ -11,7 +11,7 @@ use cudarc::driver::{result, sys};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
 
-/// An array on the device, of 4-byte floats or 8-byte integers.
+/// An array on the device, of 4-byte floats, 8-byte integers, or bytes.
 pub struct Tensor {
     address: u64,
     elements: u64,
@@ -48,6 +48,18 @@ impl Tensor {
         Tensor::allocate(device, category, name, shape.iter().product(), size_of::<i64>() as u64)
     }
 
+    /// Allocates bytes, zeros.
+    ///
+    /// # Errors
+    /// As [`Tensor::floats`].
+    pub fn bytes(device: &Rc<Device>, category: Category, name: &str, count: u64) -> Result<Tensor, Error> {
+        let tensor = Tensor::allocate(device, category, name, count, 1)?;
+        // SAFETY: the allocation has that many bytes, and nothing else uses them yet.
+        unsafe { result::memset_d8_sync(tensor.address, 0, count as usize) }
+            .map_err(|error| driver_error("cuMemsetD8", name, error))?;
+        Ok(tensor)
+    }
+
     fn allocate(
         device: &Rc<Device>,
         category: Category,
@@ -79,7 +91,7 @@ impl Tensor {
         self.address
     }
 
-    /// How many floats or integers it holds.
+    /// How many floats, integers or bytes it holds.
     pub fn elements(&self) -> u64 {
         self.elements
     }

@@ -68,12 +68,15 @@ pub unsafe fn embedding_backward_position(_: &Launch, arguments: &Arguments<'_>)
     let grad_output = Memory::<f32>::new(arguments.pointer(1));
     let (rows, sequence) = (arguments.u32(2) as usize, arguments.u32(3) as usize);
     let (positions, width) = (arguments.u32(4) as usize, arguments.u32(5) as usize);
+    let accumulate = arguments.u32(6) != 0;
     let entry = |index: usize| index * width..(index + 1) * width;
     for_rows(positions, width, |position| {
         // SAFETY: the caller's promise; each entry of the table belongs to one call.
         unsafe {
             let sum = grad_table.write(entry(position));
-            sum.fill(0.0);
+            if !accumulate {
+                sum.fill(0.0);
+            }
             let rows_here = if position < sequence { position..rows } else { 0..0 };
             for row in rows_here.step_by(sequence) {
                 sum.iter_mut().zip(grad_output.read(entry(row))).for_each(|(sum, grad)| *sum += grad);

@@ -39,7 +39,7 @@ pub struct GptArguments {
     /// Training steps [default: 30 for tiny, else 3]
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// Learning rate of AdamW [default: 0.001 for tiny, else 0.0003]
+    /// Learning rate [default: 0.001 for tiny, else 0.0003; 0.1 for sgd, 0.03 for momentum, 0.01 for adafactor]
     #[arg(long = "lr", value_name = "RATE")]
     pub learning_rate: Option<f32>,
     /// Seed of the first weights and of the batches
@@ -100,7 +100,9 @@ impl Plan {
             batch: arguments.batch.unwrap_or(batch),
             sequence: arguments.sequence.unwrap_or(sequence.min(configuration.positions)),
             steps: arguments.steps.unwrap_or(steps),
-            learning_rate: arguments.learning_rate.unwrap_or(learning_rate),
+            learning_rate: arguments
+                .learning_rate
+                .unwrap_or_else(|| arguments.techniques.optimizer.default_rate(learning_rate)),
             seed: arguments.seed,
             techniques: arguments.techniques.clone(),
             configuration,
@@ -138,7 +140,15 @@ impl Plan {
                 self.learning_rate
             )));
         }
-        self.techniques.check()
+        self.techniques.check()?;
+        let micro_batches = self.techniques.gradients.micro_batches();
+        if !self.batch.is_multiple_of(micro_batches) {
+            return Err(Error::Arguments(format!(
+                "--accumulate {micro_batches} does not divide --batch {}, which is the whole batch",
+                self.batch
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -190,6 +200,13 @@ mod tests {
             ("--lr=-1", "--lr -1 is not a learning rate"),
             ("--width 18446744073709551615", "--width 18446744073709551615 is out of range"),
             ("--batch 16777216 --seq 256", "--batch × --seq 4294967296 is out of range"),
+            ("--embedding-states fp32", "--embedding-states says how --optimizer adamw8bit keeps"),
+            ("--foreach --optimizer sgd", "--foreach is of --optimizer adamw"),
+            ("--accumulate 0", "--accumulate 0 is out of range"),
+            ("--accumulate 3 --batch 8", "--accumulate 3 does not divide --batch 8"),
+            ("--optimizer-in-backward --accumulate 2", "--optimizer-in-backward does not combine with --accumulate"),
+            ("--optimizer-in-backward --zero-grad zero", "does not combine with --zero-grad zero"),
+            ("--optimizer-in-backward --foreach", "does not combine with --foreach"),
             ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),
         ] {
             let Err(Error::Arguments(text)) = plan(line) else { panic!("{line} was taken") };

@@ -139,6 +139,8 @@ fn norm(
     let (grad_weight, accumulate) = norm.weight.reach_gradient()?;
     let (grad_bias, _) = norm.bias.reach_gradient()?;
     operations::layernorm_backward_parameters([grad_weight, grad_bias], &grad_output, &input, statistics, accumulate)?;
+    pass.added(&mut norm.weight)?;
+    pass.added(&mut norm.bias)?;
     Ok(grad_input)
 }
 
@@ -169,9 +171,11 @@ fn project(
     let (grad_weight, accumulate) = weight.reach_gradient()?;
     let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(input, rows, inputs));
     operations::matmul(&Product { accumulate, ..by_input })?;
+    pass.added(weight)?;
     if let Some(bias) = bias {
         let (grad_bias, accumulate) = bias.reach_gradient()?;
         operations::bias_backward(grad_bias, grad_output, accumulate)?;
+        pass.added(bias)?;
     }
     Ok(grad_input)
 }
@@ -258,19 +262,21 @@ fn embeddings(
         None => grad,
         Some((bert, saved)) => norm(pass, &mut bert.embedding_norm, grad, saved, "embeddings.norm")?,
     };
-    table(&mut network.tokens, &grad, &inputs.tokens)?;
+    table(pass, &mut network.tokens, &grad, &inputs.tokens)?;
     if let Some((bert, indices)) = network.bert.as_mut().zip(inputs.token_types.as_ref()) {
-        table(&mut bert.token_types, &grad, indices)?;
+        table(pass, &mut bert.token_types, &grad, indices)?;
     }
-    let (grad_positions, _) = network.positions.reach_gradient()?;
-    operations::embedding_backward_position(grad_positions, &grad, pass.rows(), pass.plan.sequence)
+    let (grad_positions, accumulate) = network.positions.reach_gradient()?;
+    operations::embedding_backward_position(grad_positions, &grad, pass.rows(), pass.plan.sequence, accumulate)?;
+    pass.added(&mut network.positions)
 }
 
 /// The gradient of one table. A tied token embedding has the decoder's gradient already, and this adds to it.
-fn table(parameter: &mut Parameter, grad_output: &Tensor, indices: &Tensor) -> Result<(), Error> {
+fn table(pass: &Pass<'_>, parameter: &mut Parameter, grad_output: &Tensor, indices: &Tensor) -> Result<(), Error> {
     let (grad_table, accumulate) = parameter.reach_gradient()?;
     if !accumulate {
         operations::fill(grad_table, 0.0)?;
     }
-    operations::embedding_backward_table(grad_table, grad_output, indices)
+    operations::embedding_backward_table(grad_table, grad_output, indices)?;
+    pass.added(parameter)
 }

@@ -1,55 +1,61 @@
-//! AdamW in fp32 (Loshchilov and Hutter 2019), fused: one kernel a parameter and no temporaries.
+//! An optimizer step: which parameters are updated, in which order, in which scopes.
 //!
-//! Owns: the numbers of the update and the count of steps. Refuses: to hold the moments (parameter.rs).
+//! Owns: the count of steps. Refuses: the updates themselves, and what they keep (techniques/).
 
 use super::parameter::Parameter;
 use super::scopes;
 use super::trainer::module_of;
-use crate::{Error, operations};
+use crate::Error;
+use crate::techniques::{self, OptimizerArguments, Update, foreach};
 
 /// The optimizer.
 pub(super) struct Optimizer {
+    arguments: OptimizerArguments,
     learning_rate: f32,
     steps: i32,
 }
 
-/// The usual numbers; weights decay if they are matrices.
-const BETA1: f32 = 0.9;
-const BETA2: f32 = 0.999;
-const EPSILON: f32 = 1e-8;
-const DECAY: f32 = 0.01;
-
 impl Optimizer {
-    pub fn new(learning_rate: f32) -> Optimizer {
-        Optimizer { learning_rate, steps: 0 }
+    pub fn new(arguments: OptimizerArguments, learning_rate: f32) -> Optimizer {
+        Optimizer { arguments, learning_rate, steps: 0 }
+    }
+
+    /// Another step begins.
+    pub fn begin_step(&mut self) {
+        self.steps += 1;
     }
 
     /// Updates every parameter that has a gradient.
-    pub fn step(&mut self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
-        self.steps += 1;
-        // In f64, since 1 - beta2 is small.
-        let correction = |beta: f32| (1.0 - f64::from(beta).powi(self.steps)) as f32;
-        for parameter in parameters {
-            if parameter.gradient().is_none() {
-                continue;
-            }
-            let _scopes = scopes::module(module_of(parameter.name()));
-            parameter.reach_moments()?;
-            let by = operations::AdamW {
-                rate: self.learning_rate,
-                beta1: BETA1,
-                beta2: BETA2,
-                epsilon: EPSILON,
-                decay: if parameter.is_matrix() { DECAY } else { 0.0 },
-                correction1: correction(BETA1),
-                correction2: correction(BETA2),
-            };
-            let ([first, second], Some(gradient)) = (parameter.moments().expect("made above"), parameter.gradient())
-            else {
-                continue;
-            };
-            operations::adamw(parameter.weight(), [first, second], gradient, &by)?;
+    pub fn step(&self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
+        match self.arguments.foreach {
+            true => self.step_together(parameters),
+            false => parameters.into_iter().try_for_each(|parameter| self.update(parameter)),
+        }
+    }
+
+    /// One operation for every parameter, then the next.
+    fn step_together(&self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
+        let mut updates: Vec<Update<'_>> = parameters.into_iter().filter_map(Parameter::for_update).collect();
+        for update in &mut updates {
+            let _scopes = scopes::module(module_of(update.name));
+            foreach::moments(update, self.steps)?;
+        }
+        let mut denominators = Vec::new();
+        for update in &updates {
+            let _scopes = scopes::module(module_of(update.name));
+            denominators.push(foreach::denominator(update, self.steps)?);
+        }
+        for (update, denominator) in updates.iter().zip(&denominators) {
+            let _scopes = scopes::module(module_of(update.name));
+            foreach::apply(update, denominator, self.learning_rate, self.steps)?;
         }
         Ok(())
+    }
+
+    /// Updates one parameter, if it has a gradient.
+    pub fn update(&self, parameter: &mut Parameter) -> Result<(), Error> {
+        let Some(mut update) = parameter.for_update() else { return Ok(()) };
+        let _scopes = scopes::module(module_of(update.name));
+        techniques::update(&self.arguments, &mut update, self.learning_rate, self.steps)
     }
 }

@@ -1,19 +1,23 @@
 //! A parameter on the device: its weight, and what training adds to it.
 //!
-//! Owns: when a gradient and the optimizer's moments come into being, which is as in PyTorch: a gradient when backward first
-//! reaches it, until it is set to none; the moments at the first optimizer step, for good.
+//! Owns: when a gradient comes into being, which is as in PyTorch: when backward first reaches it, until it is set to none.
+//! The optimizer's state comes at the first optimizer step, for good (techniques/optimizer.rs).
 
 use super::network::{Description, Initial};
+use crate::techniques::{State, Update};
 use crate::{Device, Error, Tensor, operations};
 use memscope_client::Category;
 use std::rc::Rc;
 
-/// A parameter with its gradient and moments.
+/// A parameter with its gradient and optimizer state.
 pub struct Parameter {
     description: Description,
     weight: Tensor,
     gradient: Option<Tensor>,
-    moments: Option<[Tensor; 2]>,
+    /// How many times the backward pass of one batch adds to the gradient, and has added since it was last taken away.
+    uses: u32,
+    added: u32,
+    state: Option<State>,
 }
 
 impl Parameter {
@@ -24,17 +28,12 @@ impl Parameter {
             Initial::Constant(value) => operations::fill(&weight, value)?,
             Initial::Normal(deviation) => operations::init_normal(&weight, deviation, seed)?,
         }
-        Ok(Parameter { description, weight, gradient: None, moments: None })
+        Ok(Parameter { description, weight, gradient: None, uses: 1, added: 0, state: None })
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
         &self.description.name
-    }
-
-    /// True for tables and matrices, which decay; norms and biases do not.
-    pub(super) fn is_matrix(&self) -> bool {
-        self.description.shape.len() > 1
     }
 
     /// The weight.
@@ -55,6 +54,7 @@ impl Parameter {
     /// The gradient to write to, and whether it holds values to be added to.
     pub(super) fn reach_gradient(&mut self) -> Result<(&Tensor, bool), Error> {
         let accumulate = self.gradient.is_some();
+        self.added += 1;
         if self.gradient.is_none() {
             let Description { name, shape, .. } = &self.description;
             let name = format!("{name}.grad");
@@ -63,28 +63,39 @@ impl Parameter {
         Ok((self.gradient.as_ref().expect("made above"), accumulate))
     }
 
+    /// The backward pass adds to the gradient this many times, not once.
+    pub(super) fn is_used(&mut self, uses: u32) {
+        self.uses = uses;
+    }
+
+    /// True when the backward pass of one batch has added to the gradient for the last time.
+    pub(super) fn is_complete(&self) -> bool {
+        self.added == self.uses
+    }
+
     /// Frees the gradient.
-    pub(super) fn zero_gradient(&mut self) {
+    pub(super) fn free_gradient(&mut self) {
         self.gradient = None;
+        self.added = 0;
     }
 
-    /// Makes the optimizer's two moments, zeros, at the first call.
-    pub(super) fn reach_moments(&mut self) -> Result<(), Error> {
-        if self.moments.is_none() {
-            let make = |moment: &str| {
-                let Description { name, shape, .. } = &self.description;
-                let name = format!("{name}.{moment}");
-                let tensor = Tensor::floats(self.weight.device(), Category::Optimizer, &name, shape)?;
-                operations::fill(&tensor, 0.0)?;
-                Ok::<Tensor, Error>(tensor)
-            };
-            self.moments = Some([make("exp_avg")?, make("exp_avg_sq")?]);
-        }
-        Ok(())
+    /// Fills the gradient with zeros, if there is one.
+    pub(super) fn zero_gradient(&mut self) -> Result<(), Error> {
+        self.added = 0;
+        self.gradient.as_ref().map_or(Ok(()), |gradient| operations::fill(gradient, 0.0))
     }
 
-    /// The moments, if the optimizer has made them.
+    /// What an optimizer needs to update it; none before backward has reached it.
+    pub(super) fn for_update(&mut self) -> Option<Update<'_>> {
+        let Parameter { description: Description { name, shape, .. }, weight, gradient, state, .. } = self;
+        Some(Update { name, shape, weight, gradient: gradient.as_ref()?, state })
+    }
+
+    /// The two moments in fp32, if the optimizer has made them.
     pub fn moments(&self) -> Option<&[Tensor; 2]> {
-        self.moments.as_ref()
+        match &self.state {
+            Some(State::Moments(moments)) => Some(moments),
+            _ => None,
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! Owns: the list of saved tensors, which memory.md gives with shapes. Refuses: to compute.
 
 use super::arguments::Plan;
+use super::optimizer::Optimizer;
+use super::parameter::Parameter;
 use crate::operations::Heads;
 use crate::{Device, Error, Tensor};
 use memscope_client::Category;
@@ -11,10 +13,23 @@ use std::rc::Rc;
 /// One forward and backward pass over a batch.
 pub(super) struct Pass<'a> {
     pub device: &'a Rc<Device>,
+    /// The plan of this pass: of a micro-batch, where a batch is cut into several.
     pub plan: &'a Plan,
+    /// The optimizer, where it updates a parameter in the backward pass.
+    pub optimizer: Option<&'a Optimizer>,
 }
 
 impl Pass<'_> {
+    /// Backward has added to the parameter's gradient. Where the optimizer works in the backward pass and nothing more is to
+    /// come, it updates the parameter, and the gradient is freed.
+    pub fn added(&self, parameter: &mut Parameter) -> Result<(), Error> {
+        if let Some(optimizer) = self.optimizer.filter(|_| parameter.is_complete()) {
+            optimizer.update(parameter)?;
+            parameter.free_gradient();
+        }
+        Ok(())
+    }
+
     /// Tokens in the batch, which are the rows of most matrices.
     pub fn rows(&self) -> u64 {
         self.plan.rows()

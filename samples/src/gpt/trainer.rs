@@ -13,6 +13,7 @@ use super::parameter::Parameter;
 use super::pass::{Inputs, Pass};
 use super::random::Random;
 use super::scopes;
+use crate::techniques::{GradientArguments, ZeroGrad, micro_batches};
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -20,6 +21,8 @@ use std::rc::Rc;
 /// A model in training.
 pub struct Trainer {
     plan: Plan,
+    /// What one pass works on: the plan, or that of a micro-batch.
+    micro: Plan,
     device: Rc<Device>,
     network: Network<Parameter>,
     optimizer: Optimizer,
@@ -35,13 +38,18 @@ impl Trainer {
         let device = Rc::new(device);
         let mut ordinal = 0;
         memscope::phase("model");
-        let network = Network::build(&plan.configuration, &mut |description| {
+        let mut network = Network::build(&plan.configuration, &mut |description| {
             let _scopes = scopes::module(module_of(&description.name));
             ordinal += 1;
             Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())
         })?;
-        let optimizer = Optimizer::new(plan.learning_rate);
-        Ok(Trainer { plan: plan.clone(), device, network, optimizer, steps: 0 })
+        let optimizer = Optimizer::new(plan.techniques.optimizer, plan.learning_rate);
+        if network.decoder.is_none() {
+            // The head's weight too.
+            network.tokens.is_used(2);
+        }
+        let micro = Plan { batch: plan.batch / plan.techniques.gradients.micro_batches(), ..plan.clone() };
+        Ok(Trainer { plan: plan.clone(), micro, device, network, optimizer, steps: 0 })
     }
 
     /// One training step; its loss, or none on a device that does not compute.
@@ -53,9 +61,13 @@ impl Trainer {
         memscope::step(self.steps);
         let Plan { configuration, batch, sequence, seed, .. } = &self.plan;
         let batch = data::batch(configuration, *batch, *sequence, *seed, self.steps);
-        let loss = self.gradients(&batch)?;
-        memscope::phase("optimizer");
-        self.optimizer.step(self.network.parameters_mut())?;
+        self.optimizer.begin_step();
+        let in_backward = self.plan.techniques.gradients.optimizer_in_backward;
+        let loss = self.passes(&batch, in_backward)?;
+        if !in_backward {
+            memscope::phase("optimizer");
+            self.optimizer.step(self.network.parameters_mut())?;
+        }
         Ok(loss)
     }
 
@@ -71,16 +83,39 @@ impl Trainer {
         self.read(&loss)
     }
 
-    /// Sets all gradients to none, then computes those of a batch's loss, and the loss.
+    /// Takes away the gradients of the step before, then computes those of a batch's loss, and the loss.
     ///
     /// # Errors
     /// As [`Trainer::step`].
     pub fn gradients(&mut self, batch: &Batch) -> Result<Option<f32>, Error> {
+        self.passes(batch, false)
+    }
+
+    /// Forward and backward of every micro-batch; the sum of their losses.
+    fn passes(&mut self, batch: &Batch, update: bool) -> Result<Option<f32>, Error> {
         memscope::phase("data");
-        self.network.parameters_mut().into_iter().for_each(Parameter::zero_gradient);
+        let GradientArguments { zero_grad, .. } = self.plan.techniques.gradients;
+        self.network.parameters_mut().into_iter().try_for_each(|parameter| match zero_grad {
+            ZeroGrad::None => {
+                parameter.free_gradient();
+                Ok(())
+            }
+            ZeroGrad::Zero => parameter.zero_gradient(),
+        })?;
+        let mut loss = Some(0.0);
+        for batch in micro_batches(batch, self.plan.techniques.gradients.micro_batches()) {
+            loss = loss.zip(self.both_ways(&batch, update)?).map(|(sum, loss)| sum + loss);
+        }
+        Ok(loss)
+    }
+
+    /// Forward and backward of one micro-batch; its loss. With `update`, parameters are updated on the way.
+    fn both_ways(&mut self, batch: &Batch, update: bool) -> Result<Option<f32>, Error> {
+        memscope::phase("data");
         let inputs = self.upload(batch)?;
         memscope::phase("forward");
-        let pass = Pass { device: &self.device, plan: &self.plan };
+        let optimizer = update.then_some(&self.optimizer);
+        let pass = Pass { device: &self.device, plan: &self.micro, optimizer };
         let (logits, saved) = forward::forward(&pass, &self.network, &inputs)?;
         memscope::phase("loss");
         let (loss, log_probabilities) = forward::loss(&pass, logits, &inputs)?;
@@ -95,7 +130,7 @@ impl Trainer {
     }
 
     fn pass(&self) -> Pass<'_> {
-        Pass { device: &self.device, plan: &self.plan }
+        Pass { device: &self.device, plan: &self.plan, optimizer: None }
     }
 
     fn upload(&self, batch: &Batch) -> Result<Inputs, Error> {

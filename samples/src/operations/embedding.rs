@@ -45,12 +45,13 @@ pub(crate) fn embedding_backward_table(
     grad_table.device().launch("embedding_backward_table", geometry::rows(rows), &arguments)
 }
 
-/// grad_table = the sum of the rows of grad_output at each position.
+/// grad_table = the sum of the rows of grad_output at each position, added to what is there if `accumulate`.
 pub(crate) fn embedding_backward_position(
     grad_table: &Tensor,
     grad_output: &Tensor,
     rows: u64,
     sequence: u64,
+    accumulate: bool,
 ) -> Result<(), Error> {
     let width = grad_output.elements() / rows;
     let positions = grad_table.elements() / width;
@@ -62,6 +63,7 @@ pub(crate) fn embedding_backward_position(
         dimension(sequence).into(),
         dimension(positions).into(),
         dimension(width).into(),
+        u32::from(accumulate).into(),
     ];
     let launch = geometry::elementwise(grad_table.elements());
     grad_table.device().launch("embedding_backward_position", launch, &arguments)

@@ -14,6 +14,7 @@ mod embedding;
 mod layernorm;
 mod loss;
 mod matmul;
+mod optimizers;
 mod pooling;
 
 pub(crate) use attention::{
@@ -27,6 +28,9 @@ pub(crate) use embedding::{embedding_backward_position, embedding_backward_table
 pub(crate) use layernorm::{layernorm_backward_input, layernorm_backward_parameters, layernorm_forward};
 pub(crate) use loss::{log_softmax_backward, log_softmax_forward, nll_backward, nll_forward};
 pub(crate) use matmul::{Matrix, Product, bias_backward, matmul};
+pub(crate) use optimizers::{
+    Adafactor, adafactor_matrix, adafactor_vector, adamw_apply, adamw_denominator, adamw_moments, adamw8bit, sgd,
+};
 pub(crate) use pooling::{Windows, averagepool_backward, averagepool_forward, maxpool_backward, maxpool_forward};
 
 /// A dimension as kernels take it: the arguments were checked to fit (gpt/arguments.rs).

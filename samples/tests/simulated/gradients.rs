@@ -74,6 +74,18 @@ fn enlarge(trainer: &mut Trainer) {
     }
 }
 
+/// The gradients of a batch in two micro-batches, which are one sequence each.
+#[test]
+fn accumulated_over_micro_batches() {
+    device::run("gradients::accumulated_over_micro_batches", device::COMPUTING, || {
+        for (family, tied) in [(Family::Gpt2, true), (Family::Gpt2, false), (Family::Bert, true)] {
+            let mut plan = plan(family, tied);
+            plan.techniques.gradients.accumulate = Some(2);
+            check(&plan);
+        }
+    });
+}
+
 #[test]
 fn gpt2_with_a_tied_head() {
     device::run("gradients::gpt2_with_a_tied_head", device::COMPUTING, || check(&plan(Family::Gpt2, true)));

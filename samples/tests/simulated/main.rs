@@ -5,6 +5,8 @@
 //! | --- | --- |
 //! | device | how a test gets a simulated libcuda |
 //! | gradients | backward against finite differences |
+//! | lifetimes | gradients that are accumulated, kept or freed early: the same losses |
+//! | optimizers | each optimizer: losses that fall, states, updates against f64 |
 //! | reference | the forward pass against an independent one in f64 |
 //! | training | losses that fall and repeat, memory, errors |
 //! | resnet_reference | ResNets against an independent one in f64, and backward against differences of its loss |
@@ -12,6 +14,8 @@
 
 mod device;
 mod gradients;
+mod lifetimes;
+mod optimizers;
 mod reference;
 mod resnet_reference;
 mod resnet_training;

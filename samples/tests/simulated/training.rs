@@ -7,7 +7,7 @@ use memscope_samples::techniques::Techniques;
 use memscope_samples::{Device, Error};
 
 /// A small GPT whose losses are cheap even where the simulator is built without optimisation.
-fn small() -> GptArguments {
+pub fn small() -> GptArguments {
     GptArguments {
         model: Model::Tiny,
         layers: Some(1),
@@ -25,13 +25,13 @@ fn small() -> GptArguments {
     }
 }
 
-fn losses(arguments: &GptArguments) -> Vec<f32> {
+pub fn losses(arguments: &GptArguments) -> Vec<f32> {
     let outcome = gpt::train(arguments, &mut |_| Ok(())).unwrap();
     outcome.losses.into_iter().map(|loss| loss.expect("this device computes")).collect()
 }
 
 /// From near ln(vocabulary), where a model that knows nothing begins, to far below it.
-fn assert_learns(losses: &[f32]) {
+pub fn assert_learns(losses: &[f32]) {
     let nothing = 256_f32.ln();
     let end = losses[losses.len() - 5..].iter().sum::<f32>() / 5.0;
     assert!((losses[0] - nothing).abs() < 0.5, "the first loss is {}, ln 256 is {nothing}", losses[0]);

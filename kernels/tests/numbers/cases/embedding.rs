@@ -8,7 +8,7 @@ pub fn cases(random: &mut Random) -> Vec<Case> {
     for (batch, sequence, width) in [(1, 1, 1), (3, 5, 7), (2, 33, 130)] {
         cases.extend([forward(random, batch, sequence, width, false), forward(random, batch, sequence, width, true)]);
         cases.push(backward_table(random, batch * sequence, width));
-        cases.push(backward_position(random, batch, sequence, width));
+        cases.extend([false, true].map(|accumulate| backward_position(random, [batch, sequence, width], accumulate)));
     }
     cases
 }
@@ -69,17 +69,21 @@ fn backward_table(random: &mut Random, rows: usize, width: usize) -> Case {
     Case::new("embedding_backward_table", geometry::rows(rows as u64), arguments)
 }
 
-fn backward_position(random: &mut Random, batch: usize, sequence: usize, width: usize) -> Case {
+fn backward_position(random: &mut Random, [batch, sequence, width]: [usize; 3], accumulate: bool) -> Case {
     let (rows, positions) = (batch * sequence, sequence + 2);
     let grad = random.floats(rows * width, 1.0);
+    let before = random.floats(positions * width, 1.0);
     let mut after = Vec::new();
     for position in 0..positions {
         for column in 0..width {
             let rows_here = (0..rows).filter(|row| row % sequence == position);
-            after.push(sum(rows_here.map(|row| f64::from(grad[row * width + column]))));
+            let there = accumulate.then(|| f64::from(before[position * width + column]));
+            after.push(sum(there.into_iter().chain(rows_here.map(|row| f64::from(grad[row * width + column])))));
         }
     }
-    let mut arguments = vec![output(batch as f64, after), Value::Input(grad)];
-    arguments.extend([rows, sequence, positions, width].map(|size| Value::U32(size as u32)));
+    let roundings = batch as f64 + 1.0;
+    let table = if accumulate { Value::Output { before, after, roundings } } else { output(roundings, after) };
+    let mut arguments = vec![table, Value::Input(grad)];
+    arguments.extend([rows, sequence, positions, width, accumulate.into()].map(|size| Value::U32(size as u32)));
     Case::new("embedding_backward_position", geometry::elementwise((positions * width) as u64), arguments)
 }

@@ -50,6 +50,12 @@ impl Corrections {
         self.managed_steps = Steps::of(std::mem::take(&mut self.managed));
     }
 
+    /// Position from which on something has to be put right.
+    pub fn begin(&self) -> u32 {
+        let first = |steps: &Steps| steps.orders.first().copied().unwrap_or(u32::MAX);
+        first(&self.device_steps).min(first(&self.managed_steps))
+    }
+
     /// Puts a state right.
     pub fn apply(&self, state: &mut State) {
         if let Some(sum) = self.device_steps.at(state.order) {

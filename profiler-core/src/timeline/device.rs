@@ -33,6 +33,8 @@ pub(crate) struct DeviceTrack {
     step_now: Option<usize>,
     /// Steps that were forgotten.
     pub steps_forgotten: usize,
+    /// True once a step came again: then steps do not follow one another in the order of changes.
+    steps_mixed: bool,
     /// Processes that said that they are in this step.
     step_processes: Vec<usize>,
     /// The state before processes that end gave back the rest.
@@ -148,6 +150,7 @@ impl DeviceTrack {
         self.now.step = Some(number);
         let next = self.steps_forgotten + self.figures.steps.len();
         let known = self.step_positions.get(&number).copied().filter(|position| *position >= self.steps_forgotten);
+        self.steps_mixed |= known.is_some();
         let position = known.unwrap_or(next);
         self.step_positions.insert(number, position);
         self.step_now = Some(position);
@@ -249,7 +252,12 @@ impl DeviceTrack {
         let states = states.chain(&mut self.before_exit).chain(&mut self.before_frees);
         let states = states.chain(&mut self.former).chain(&mut self.former_of_step);
         states.for_each(|state| corrections.apply(state));
-        for step in &mut figures.steps {
+        // Of a long session usually only the last steps are concerned.
+        let begin = corrections.begin();
+        let before = |step: &StepFigures| step.end.is_some_and(|end| end.order < begin);
+        let first = if self.steps_mixed { None } else { figures.steps.iter().rposition(before) };
+        let first = first.map_or(0, |before| before + 1);
+        for step in &mut figures.steps[first..] {
             corrections.apply(&mut step.peak);
             step.end.iter_mut().for_each(|end| corrections.apply(end));
         }

@@ -51,7 +51,8 @@ impl Dashboard {
                 rest = &rest[end..];
                 continue;
             }
-            let length = after[2..].find(|c: char| c.is_ascii_alphabetic() || c == '~').map_or(after.len(), |at| at + 3);
+            let length =
+                after[2..].find(|c: char| c.is_ascii_alphabetic() || c == '~').map_or(after.len(), |at| at + 3);
             self.screen.keys(&after[..length]);
             rest = &after[length..];
         }
@@ -124,7 +125,7 @@ struct Moment {
 
 fn moment(text: &str) -> Option<Moment> {
     let header = text.lines().next()?;
-    let (kind, rest) = ["STEP'S LIVE PEAK", "LIVE PEAK", "LIVE", "AT"]
+    let (kind, rest) = ["STEP'S LIVE PEAK", "PEAK OF LIVE", "LIVE", "AT"]
         .iter()
         .find_map(|kind| header.rsplit_once(&format!(" {kind} ")).map(|(_, rest)| (*kind, rest)))?;
     let seconds = rest.split(' ').next()?.parse().ok()?;
@@ -225,8 +226,8 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
             let (before, now) = (at(before), at(now));
             now.kind == "STEP'S LIVE PEAK" && now.step == before.step + 1
         }),
-        (Command::Peak, _) => running("", |_, now| at(now).kind == "LIVE PEAK"),
-        (Command::Live, _) => running("p", |before, now| at(before).kind == "LIVE PEAK" && at(now).kind == "LIVE"),
+        (Command::Peak, _) => running("", |_, now| at(now).kind == "PEAK OF LIVE"),
+        (Command::Live, _) => running("p", |before, now| at(before).kind == "PEAK OF LIVE" && at(now).kind == "LIVE"),
         (Command::Pause, _) => running("", |before, now| !before.contains("PAUSED") && now.contains("PAUSED")),
         (Command::ZoomIn, _) => expect("", |before, now| before.contains(" 0.000 s ") && !now.contains(" 0.000 s ")),
         (Command::ZoomOut, _) => expect("+", |before, now| !before.contains(" 0.000 s ") && now.contains(" 0.000 s ")),

@@ -261,7 +261,7 @@ impl<A: Answers> Loop<'_, A> {
         Ok(None)
     }
 
-    /// The program's terminal is as large as the place where its output is drawn.
+    /// The program's terminal, and its screen, are as large as the place where its output is drawn.
     fn tell_size(&mut self) {
         let Rect { width, height, .. } = self.app.output_area();
         let (rows, columns) = (height.max(1), width.max(1));

@@ -160,18 +160,15 @@ impl Shared {
             };
             let mut real = lock(&self.real);
             let replies = self.output.feed(&bytes);
-            match real.as_mut() {
+            match real.as_mut().map(|terminal| terminal.write_all(&bytes)) {
                 // The real terminal answers by itself. When it is gone, the program goes on all the same.
-                Some(terminal) => {
-                    if terminal.write_all(&bytes).is_err() {
-                        *real = None;
-                    }
-                }
-                None if !replies.is_empty() => {
+                Some(Ok(())) => {}
+                Some(Err(_)) => *real = None,
+                None if replies.is_empty() => {}
+                None => {
                     self.push_typed(&replies);
                     self.wake();
                 }
-                None => {}
             }
         }
     }

@@ -102,6 +102,12 @@ impl Emulator {
         }
     }
 
+    /// An empty screen of another size. A search goes on.
+    pub fn begin_anew(&mut self, rows: u16, columns: u16) {
+        let search = self.search.take().map(|search| Search { current: None, count: (0, 0), ..search });
+        *self = Emulator { search, ..Emulator::new(rows, columns) };
+    }
+
     /// Rows and columns.
     pub fn size(&self) -> (u16, u16) {
         let (rows, columns) = self.screen().size();

@@ -14,7 +14,7 @@ mod typing;
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ struct Shared {
     waiting: AtomicUsize,
     /// Changes with every change of what is shown.
     version: AtomicU64,
+    /// Of an output that is fed from a transcript: whether it is to be fed anew, for another width.
+    anew: Option<AtomicBool>,
 }
 
 /// What a view can say about the place it shows.
@@ -62,11 +64,16 @@ pub struct Place {
 impl Output {
     /// An empty screen of this size, in cells.
     pub fn new(rows: u16, columns: u16) -> Output {
+        Output::fed_by(rows, columns, None)
+    }
+
+    fn fed_by(rows: u16, columns: u16, anew: Option<AtomicBool>) -> Output {
         let (rows, columns) = sides(rows, columns);
         let shared = Shared {
             emulator: Mutex::new(Emulator::new(rows, columns)),
             waiting: AtomicUsize::new(0),
             version: AtomicU64::new(0),
+            anew,
         };
         Output { shared: Arc::new(shared) }
     }
@@ -81,7 +88,7 @@ impl Output {
         columns: u16,
         grows: impl Fn() -> bool + Send + 'static,
     ) -> io::Result<Output> {
-        let output = Output::new(rows, columns);
+        let output = Output::fed_by(rows, columns, Some(AtomicBool::new(false)));
         transcript::follow(path, &output, grows)?;
         Ok(output)
     }
@@ -104,10 +111,17 @@ impl Output {
         self.shared.version.load(Ordering::Relaxed)
     }
 
-    /// Gives the screen another size, in cells; at least 1×2. The program must be told too.
+    /// Gives the screen another size, in cells; at least 1×2. The program must be told too. Lines of a transcript are broken
+    /// anew for another width.
     pub fn resize(&self, rows: u16, columns: u16) {
         let (rows, columns) = sides(rows, columns);
-        self.change(|emulator| emulator.resize(rows, columns));
+        self.change(|emulator| match &self.shared.anew {
+            Some(anew) if emulator.size().1 != columns => {
+                emulator.begin_anew(rows, columns);
+                anew.store(true, Ordering::Relaxed);
+            }
+            _ => emulator.resize(rows, columns),
+        });
     }
 
     /// Rows and columns.

@@ -32,8 +32,10 @@ pub use data::{Batch, batch};
 pub(crate) use model::in_range;
 pub use model::{Configuration, Family, Model};
 pub use network::{Description, Initial};
+pub(crate) use optimizer::Optimizer;
 pub use parameter::Parameter;
 pub use trainer::Trainer;
+pub(crate) use trainer::module_of;
 
 use crate::{Device, Error};
 use std::io::Write;

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::techniques::{self, OptimizerArguments, Update, foreach};
 
 /// The optimizer.
-pub(super) struct Optimizer {
+pub(crate) struct Optimizer {
     arguments: OptimizerArguments,
     learning_rate: f32,
     steps: i32,

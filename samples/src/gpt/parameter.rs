@@ -22,7 +22,7 @@ pub struct Parameter {
 
 impl Parameter {
     /// Allocates the weight and gives it its first values, made on the device.
-    pub(super) fn new(device: &Rc<Device>, description: Description, seed: u64) -> Result<Parameter, Error> {
+    pub(crate) fn new(device: &Rc<Device>, description: Description, seed: u64) -> Result<Parameter, Error> {
         let weight = Tensor::floats(device, Category::Weights, &description.name, &description.shape)?;
         match description.initial {
             Initial::Constant(value) => operations::fill(&weight, value)?,
@@ -52,7 +52,7 @@ impl Parameter {
     }
 
     /// The gradient to write to, and whether it holds values to be added to.
-    pub(super) fn reach_gradient(&mut self) -> Result<(&Tensor, bool), Error> {
+    pub(crate) fn reach_gradient(&mut self) -> Result<(&Tensor, bool), Error> {
         let accumulate = self.gradient.is_some();
         self.added += 1;
         if self.gradient.is_none() {
@@ -74,7 +74,7 @@ impl Parameter {
     }
 
     /// Frees the gradient.
-    pub(super) fn free_gradient(&mut self) {
+    pub(crate) fn free_gradient(&mut self) {
         self.gradient = None;
         self.added = 0;
     }
@@ -95,6 +95,14 @@ impl Parameter {
     pub fn moments(&self) -> Option<&[Tensor; 2]> {
         match &self.state {
             Some(State::Moments(moments)) => Some(moments),
+            _ => None,
+        }
+    }
+
+    /// The velocity of momentum, if the optimizer has made it.
+    pub fn velocity(&self) -> Option<&Tensor> {
+        match &self.state {
+            Some(State::Velocity(velocity)) => Some(velocity),
             _ => None,
         }
     }

@@ -157,6 +157,6 @@ impl Trainer {
 }
 
 /// The module of a parameter: its name without the last part.
-pub(super) fn module_of(parameter: &str) -> &str {
+pub(crate) fn module_of(parameter: &str) -> &str {
     parameter.rsplit_once('.').map_or(parameter, |(module, _)| module)
 }

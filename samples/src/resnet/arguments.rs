@@ -5,6 +5,7 @@
 use super::model::{Configuration, Model};
 use crate::Error;
 use crate::gpt::in_range;
+use crate::techniques::{Kind, OptimizerArguments};
 
 /// Trains a ResNet in fp32 on images made from a seed, each tensor an allocation of its own, as PyTorch would without its
 /// cache.
@@ -25,7 +26,10 @@ pub struct ResnetArguments {
     /// Training steps [default: 30 for tiny, else 3]
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// Learning rate of SGD with momentum 0.9 [default: 0.05 for tiny, else 0.1 · batch / 256]
+    /// Optimizer
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Kind::Momentum)]
+    pub optimizer: Kind,
+    /// Learning rate [default: of momentum 0.05 for tiny, else 0.1 · batch / 256; of AdamW 0.001; else as for gpt]
     #[arg(long = "lr", value_name = "RATE")]
     pub learning_rate: Option<f32>,
     /// Seed of the first weights and of the images
@@ -44,6 +48,8 @@ pub struct Plan {
     pub image: u64,
     /// Training steps.
     pub steps: u64,
+    /// Optimizer.
+    pub optimizer: OptimizerArguments,
     /// Learning rate.
     pub learning_rate: f32,
     /// Seed.
@@ -67,13 +73,20 @@ impl Plan {
         let published = arguments.model.configuration();
         let batch = arguments.batch.unwrap_or(32);
         let configuration = Configuration { classes: arguments.classes.unwrap_or(published.classes), ..published };
+        let optimizer = OptimizerArguments { kind: arguments.optimizer, ..OptimizerArguments::default() };
+        let rate = match arguments.optimizer {
+            Kind::Momentum if tiny => 0.05,
+            // Goyal et al. 2017: proportional to the batch.
+            Kind::Momentum => 0.1 * batch as f32 / 256.0,
+            _ => optimizer.default_rate(1e-3),
+        };
         let plan = Plan {
             configuration,
             batch,
             image: arguments.image.unwrap_or(if tiny { 32 } else { 224 }),
             steps: arguments.steps.unwrap_or(if tiny { 30 } else { 3 }),
-            // Goyal et al. 2017: proportional to the batch.
-            learning_rate: arguments.learning_rate.unwrap_or(if tiny { 0.05 } else { 0.1 * batch as f32 / 256.0 }),
+            optimizer,
+            learning_rate: arguments.learning_rate.unwrap_or(rate),
             seed: arguments.seed,
         };
         plan.check()?;

@@ -8,9 +8,8 @@
 
 use super::forward::last_part;
 use super::network::{Block, Linear, Network, Norm, Unit};
-use super::parameter::Parameter;
 use super::pass::{Inputs, Pass, Saved, SavedBlock, SavedStem, SavedUnit};
-use crate::gpt::scopes;
+use crate::gpt::{Parameter, scopes};
 use crate::operations::{self, BatchNorm, Matrix, Product};
 use crate::{Error, Tensor};
 use memscope_client as memscope;

@@ -7,9 +7,8 @@
 //! keeps its input, not its output.
 
 use super::network::{Block, COLOURS, Linear, Network, Unit};
-use super::parameter::Parameter;
 use super::pass::{Inputs, Map, Pass, Saved, SavedBlock, SavedStem, SavedUnit};
-use crate::gpt::scopes;
+use crate::gpt::{Parameter, scopes};
 use crate::operations::{self, BatchNorm, Matrix, Product, Shape, Windows};
 use crate::{Error, Tensor};
 use memscope_client::{self as memscope, Category};

@@ -10,7 +10,9 @@
 //! | data | images made from a seed |
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
-//! | parameter, optimizer | gradients, velocity, SGD with momentum |
+//!
+//! Parameters and their optimizers are those of [`crate::gpt`] and [`crate::techniques`].
+//!
 #![doc = include_str!("memory.md")]
 
 mod arguments;
@@ -19,15 +21,12 @@ mod data;
 mod forward;
 mod model;
 mod network;
-mod optimizer;
-mod parameter;
 mod pass;
 mod trainer;
 
 pub use arguments::{Plan, ResnetArguments};
 pub use data::{Batch, images, targets};
 pub use model::{BlockKind, Configuration, Model};
-pub use parameter::Parameter;
 pub use trainer::Trainer;
 
 use crate::{Device, Error};

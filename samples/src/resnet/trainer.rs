@@ -5,10 +5,9 @@
 use super::arguments::Plan;
 use super::data::{self, Batch};
 use super::network::Network;
-use super::parameter::Parameter;
 use super::pass::{Inputs, Pass};
-use super::{backward, forward, optimizer};
-use crate::gpt::{random::Random, scopes};
+use super::{backward, forward};
+use crate::gpt::{Optimizer, Parameter, module_of, random::Random, scopes};
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -18,6 +17,7 @@ pub struct Trainer {
     plan: Plan,
     device: Rc<Device>,
     network: Network<Parameter>,
+    optimizer: Optimizer,
     steps: u64,
 }
 
@@ -35,7 +35,8 @@ impl Trainer {
             ordinal += 1;
             Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())
         })?;
-        Ok(Trainer { plan: plan.clone(), device, network, steps: 0 })
+        let optimizer = Optimizer::new(plan.optimizer, plan.learning_rate);
+        Ok(Trainer { plan: plan.clone(), device, network, optimizer, steps: 0 })
     }
 
     /// One training step; its loss, or none on a device that does not compute.
@@ -53,7 +54,8 @@ impl Trainer {
         };
         let loss = self.gradients(&Batch { images, targets })?;
         memscope::phase("optimizer");
-        optimizer::step(self.network.parameters_mut(), self.plan.learning_rate)?;
+        self.optimizer.begin_step();
+        self.optimizer.step(self.network.parameters_mut())?;
         Ok(loss)
     }
 
@@ -63,7 +65,7 @@ impl Trainer {
     /// As [`Trainer::step`].
     pub fn gradients(&mut self, batch: &Batch) -> Result<Option<f32>, Error> {
         memscope::phase("data");
-        self.network.parameters_mut().into_iter().for_each(Parameter::zero_gradient);
+        self.network.parameters_mut().into_iter().for_each(Parameter::free_gradient);
         let inputs = self.upload(batch)?;
         memscope::phase("forward");
         let pass = Pass { device: &self.device, plan: &self.plan };
@@ -98,9 +100,4 @@ impl Trainer {
         let targets = Tensor::integers(&self.device, Category::Inputs, "input.targets", &batch.targets)?;
         Ok(Inputs { images: Rc::new(images), targets })
     }
-}
-
-/// The module of a parameter: its name without the last part.
-pub(super) fn module_of(parameter: &str) -> &str {
-    parameter.rsplit_once('.').map_or(parameter, |(module, _)| module)
 }

@@ -47,7 +47,8 @@ pub struct Answer {
     pub steps_first: usize,
     /// What is worth knowing, gravest first.
     pub findings: Arc<Vec<Finding>>,
-    /// The scopes whose allocations hold most, those inside them not counted, largest first; at most 20.
+    /// The scopes whose allocations hold most, those inside them not counted, largest first; at most 20. Scopes whose names
+    /// differ only in numbers, such as the layers of a model, are one, with `*` for the numbers.
     pub top_scopes: Arc<Vec<ScopeTotal>>,
     /// The live allocations.
     pub rows: Option<Arc<RowsView>>,
@@ -163,10 +164,10 @@ pub struct StepView {
     pub leaks: bool,
 }
 
-/// Live bytes of one scope.
+/// Live bytes of one scope, or of several that are alike.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ScopeTotal {
-    /// Names from the outermost scope on, joined by `/`; empty outside all scopes.
+    /// Names from the outermost scope on, joined by `/`; empty outside all scopes. `*` where only numbers differ.
     pub path: String,
     /// Live bytes by category.
     pub live: [u64; CATEGORIES],

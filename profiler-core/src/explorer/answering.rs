@@ -9,7 +9,7 @@ use crate::journal::entry::Nanoseconds;
 use crate::ledger::{EventRows, Sum};
 use crate::timeline::State;
 
-use super::answer::{Answer, MomentView};
+use super::answer::{Answer, MomentView, ScopeTotal};
 use super::explorer::Explorer;
 use super::live::Live;
 use super::moment::{Ledgers, Place, place, remembered, state_at};
@@ -27,6 +27,7 @@ pub(super) struct Lists {
     rows: Kept<(Part, At, RowsQuery), RowList>,
     segments: Kept<(Part, At), Segments>,
     scopes_now: Kept<(Part, At), Vec<Sum>>,
+    tops: Kept<(Part, At), Arc<Vec<ScopeTotal>>>,
     scopes_peak: Kept<Part, Vec<Sum>>,
     ledgers: Kept<(Part, At), Ledgers>,
     ledgers_peak: Kept<Part, Ledgers>,
@@ -161,7 +162,8 @@ impl Explorer {
             true => &model.scope_sums,
             false => self.pace.list(&mut self.lists.scopes_now, (part, at), stamp, || scopes::sums(&live)),
         };
-        answer.top_scopes = Arc::new(scopes::largest(model, now));
+        let tops = self.pace.list(&mut self.lists.tops, (part, at), stamp, || Arc::new(scopes::largest(model, now)));
+        answer.top_scopes = Arc::clone(tops);
         if query.scopes {
             let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
             let at_peak = Live { order: peak.order, ..live };

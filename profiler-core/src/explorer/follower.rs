@@ -17,8 +17,10 @@ use super::explorer::Explorer;
 use super::limits::Limits;
 use super::query::Query;
 
-/// Pause between two looks at the journal while it grows, and between two answers to the same question.
+/// Pause between two looks at the journal while it grows.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Least time between two answers to the same question: views draw ten frames a second.
+const TURN: Duration = Duration::from_millis(95);
 /// Longest pause between two looks, when nothing has come for a while.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long entries are taken in before a look at what is asked.
@@ -171,7 +173,7 @@ impl Following {
             };
             let now = Instant::now();
             let new = answered.is_none_or(|(known, _)| known != questions);
-            let turn = answered.is_none_or(|(_, at)| now >= at + PAUSE);
+            let turn = answered.is_none_or(|(_, at)| now >= at + TURN);
             let due = self.explorer.due().is_some_and(|due| due <= now);
             // In the middle of a backlog only what is asked anew is answered at once.
             if new || (turn && (changed || due)) {

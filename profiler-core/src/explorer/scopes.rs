@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 
 use crate::allocation::{Model, Scopes};
 use crate::ledger::Sum;
+use crate::report::together;
 
 use super::answer::{ScopeNode, ScopeTotal};
 use super::live::Live;
@@ -27,25 +28,19 @@ pub(super) fn sums(live: &Live<'_>) -> Vec<Sum> {
     sums
 }
 
-/// The scopes that hold most, the largest first.
+/// The scopes that hold most, the largest first; those whose names differ only in numbers (the layers of a model) as one.
 pub(super) fn largest(model: &Model, sums: &[Sum]) -> Vec<ScopeTotal> {
-    let mut holding: Vec<(Reverse<u64>, usize)> = sums
-        .iter()
-        .enumerate()
-        .filter(|(_, sum)| sum.allocations > 0)
-        .map(|(scope, sum)| (Reverse(sum.bytes()), scope))
-        .collect();
-    if holding.len() > TOP {
-        holding.select_nth_unstable(TOP);
-        holding.truncate(TOP);
-    }
-    holding.sort_unstable();
-    let total = |(_, scope): (_, usize)| ScopeTotal {
-        path: model.scopes.path(scope as u32, &model.names),
-        live: sums[scope].live,
-        allocations: sums[scope].allocations,
+    let holding = sums.iter().enumerate().filter(|(_, sum)| sum.allocations > 0);
+    let texts = holding.map(|(scope, sum)| (model.scopes.path(scope as u32, &model.names), (), *sum));
+    let add = |mut sum: Sum, more: Sum| {
+        sum.merge(&more);
+        sum
     };
-    holding.into_iter().map(total).collect()
+    let mut sums: Vec<(Reverse<u64>, String, Sum)> =
+        together(texts, add).map(|(path, (), sum)| (Reverse(sum.bytes()), path, sum)).collect();
+    sums.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+    sums.truncate(TOP);
+    sums.into_iter().map(|(_, path, sum)| ScopeTotal { path, live: sum.live, allocations: sum.allocations }).collect()
 }
 
 /// The tree, parents first, siblings by what they hold now.

@@ -12,6 +12,7 @@ mod marks;
 mod output;
 mod read;
 mod rebuild;
+mod rows;
 mod scan;
 mod schema;
 mod table;

@@ -2,27 +2,18 @@
 //!
 //! Owns: which column is which fact. Refuses: figures: they are made from the model, and equal the manifest's.
 
-use memscope_wire::{Category, MemoryKind, Origin};
-use parquet::errors::{ParquetError, Result as TableResult};
+use parquet::errors::ParquetError;
 
-use crate::allocation::{Allocation, AllocationId, Change, Container, Device, Model, Names, Process, Scopes, flag};
+use crate::allocation::{Allocation, AllocationId, Change, Device, Model, Names, Process, Scopes, flag};
 use crate::allocation::{MAX_NUMBER, canonical};
 use crate::error::Result;
 use crate::findings::{Detail, Finding};
 use crate::journal::entry::{Calibration, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd};
 
-use super::archive::Slice;
 use super::read::Profile;
+use super::rows::Rows;
 use super::scan::in_groups;
 use super::table::Table;
-
-/// A row of the table of allocations, with what is numbered otherwise in a model.
-struct Row {
-    allocation: Allocation,
-    orders: (u32, Option<u32>),
-    stream: u64,
-    step: Option<u64>,
-}
 
 /// Changes of each process, by position in the order.
 pub(super) type Changes = Vec<Vec<(u32, Change)>>;
@@ -139,22 +130,37 @@ impl Profile {
     fn allocations_of(&self, model: &mut Model, changes: &mut Changes) -> Result<()> {
         let slice = self.slice("allocations")?;
         let groups = self.guard("allocations", || Ok(Table::open(slice.clone())?.groups()))?;
-        let parts = in_groups(slice, groups, |table, group| rows_of_group(table, group, changes.len()));
+        let (processes, mut next) = (changes.len(), 0);
+        let parts = in_groups(slice, groups, |table, group| Rows::read(table, group, processes));
         let parts = self.guard("allocations", || parts)?;
-        let total: usize = parts.iter().map(Vec::len).sum();
+        let total: usize = parts.iter().map(|rows| rows.allocations.len()).sum();
         if total > MAX_NUMBER {
             return self.guard("allocations", || Err(ParquetError::General(format!("it claims {total} rows"))));
         }
-        model.allocations.reserve_exact(total);
-        for row in parts.into_iter().flatten() {
-            let id = AllocationId(model.allocations.len() as u32);
-            let mut allocation = row.allocation;
-            allocation.stream = model.streams.position(row.stream);
-            allocation.step = row.step.map_or(0, |step| model.steps.position(step) + 1);
-            let changes = &mut changes[allocation.process as usize];
-            changes.push((row.orders.0, Change::Birth(id)));
-            changes.extend(row.orders.1.map(|order| (order, Change::Death(id))));
-            model.allocations.push(allocation);
+        for mut rows in parts {
+            // Neighbours usually share both.
+            let (mut stream, mut step) = (None, None);
+            let begun = rows.allocations.iter_mut().zip(rows.births.iter().zip(&rows.deaths));
+            for ((allocation, (birth, death)), (on, made_in)) in begun.zip(rows.streams.iter().zip(&rows.steps)) {
+                if stream.is_none_or(|(known, _)| known != *on) {
+                    stream = Some((*on, model.streams.position(*on)));
+                }
+                if step.is_none_or(|(known, _)| known != *made_in) {
+                    step = Some((*made_in, made_in.map_or(0, |number| model.steps.position(number) + 1)));
+                }
+                allocation.stream = stream.map_or(0, |(_, position)| position);
+                allocation.step = step.map_or(0, |(_, position)| position);
+                let id = AllocationId(next);
+                next += 1;
+                let changes = &mut changes[allocation.process as usize];
+                changes.push((*birth as u32, Change::Birth(id)));
+                changes.extend(death.map(|order| (order as u32, Change::Death(id))));
+            }
+            if model.allocations.is_empty() {
+                model.allocations = rows.allocations;
+            } else {
+                model.allocations.append(&mut rows.allocations);
+            }
         }
         Ok(())
     }
@@ -229,54 +235,4 @@ fn settle(model: &mut Model) {
     for (process, last) in model.processes.iter_mut().zip(last) {
         process.ticks = process.ticks.or(last);
     }
-}
-
-fn rows_of_group(table: &Table<Slice>, group: usize, processes: usize) -> TableResult<Vec<Row>> {
-    let whole = |name: &str| Ok::<_, ParquetError>(table.column(group, name)?.all_numbers());
-    let optional = |name: &str| Ok::<_, ParquetError>(table.column(group, name)?.numbers());
-    let (births, begins, addresses) = (whole("birth_order")?, whole("birth_ns")?, whole("address")?);
-    let (deaths, ends) = (optional("death_order")?, optional("death_ns")?);
-    let (bytes, requested, streams) = (whole("bytes")?, whole("requested")?, whole("stream")?);
-    let (categories, origins, memories) = (whole("category")?, whole("origin")?, whole("memory")?);
-    let (owners, devices, containers) = (whole("process")?, optional("device")?, optional("container")?);
-    let (steps, phases, scopes) = (optional("step")?, whole("phase")?, whole("scope")?);
-    let (names, functions, threads, flags) = (whole("name")?, whole("function")?, whole("thread")?, whole("flags")?);
-    let value = |column: &[u64], row: usize| column.get(row).copied().unwrap_or_default();
-    let at = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten();
-    let mut rows = Vec::new();
-    for row in 0..births.len() {
-        let process = value(&owners, row);
-        if process >= processes as u64 {
-            return Err(ParquetError::General(format!("a row names process {process}, and there are {processes}")));
-        }
-        let death = at(&deaths, row).map(|order| order as u32);
-        let flags = value(&flags, row) as u8;
-        rows.push(Row {
-            allocation: Allocation {
-                address: value(&addresses, row),
-                bytes: value(&bytes, row),
-                // The ledger subtracts: a file that says otherwise must not make it overflow.
-                requested: value(&requested, row).min(value(&bytes, row)),
-                birth_ticks: value(&begins, row),
-                death_ticks: at(&ends, row).unwrap_or_default(),
-                container: at(&containers, row).and_then(|row| Container::new(AllocationId(row as u32))),
-                phase: value(&phases, row) as u32,
-                scope: value(&scopes, row) as u32,
-                name: value(&names, row) as u32,
-                thread: value(&threads, row) as u32,
-                process: process as u32,
-                function: value(&functions, row) as u32,
-                device: at(&devices, row).map_or(Allocation::NO_DEVICE, |device| device as u16),
-                category: Category::from_number(value(&categories, row) as u8),
-                origin: Origin::from_number(value(&origins, row) as u8),
-                memory: MemoryKind::from_number(value(&memories, row) as u8),
-                flags: if death.is_some() { flags | flag::DEAD } else { flags & !flag::DEAD },
-                ..Allocation::vacant()
-            },
-            orders: (value(&births, row) as u32, death),
-            stream: value(&streams, row),
-            step: at(&steps, row),
-        });
-    }
-    Ok(rows)
 }

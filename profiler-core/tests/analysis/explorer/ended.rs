@@ -47,8 +47,11 @@ fn compare(answer: &Answer, snapshot: &Snapshot, what: &str) {
         .iter()
         .map(|scope| (scope.path.clone(), ByCategory::from_numbers(scope.live), scope.allocations))
         .collect();
-    let expected: Vec<_> =
-        snapshot.top_scopes.iter().map(|scope| (scope.scope.clone(), scope.by_category, scope.allocations)).collect();
+    let expected: Vec<_> = snapshot
+        .top_scope_groups
+        .iter()
+        .map(|scope| (scope.scope.clone(), scope.by_category, scope.allocations))
+        .collect();
     assert_eq!(scopes, expected, "{what}");
     let list = answer.rows.as_ref().expect("rows were asked for");
     let mut found: Vec<_> = list

@@ -191,7 +191,8 @@ pub struct DemoArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   memscope run -- memscope sample gpt --model tiny --steps 30
-  memscope run --device h100-80gb --no-compute -- memscope sample gpt --model gpt2-124m --batch 4 --seq 1024 --steps 2")]
+  memscope run --device h100-80gb --no-compute -- memscope sample gpt --model gpt2-124m --batch 4 --seq 1024 --steps 2
+  memscope run --device h100-80gb --no-compute -- memscope sample resnet --model 50 --batch 64")]
 pub struct SampleArguments {
     #[command(subcommand)]
     pub sample: Sample,
@@ -202,6 +203,8 @@ pub struct SampleArguments {
 pub enum Sample {
     /// A GPT (or BERT) trained in fp32 with AdamW and a hand-written backward pass.
     Gpt(memscope_samples::gpt::GptArguments),
+    /// A ResNet trained in fp32 on made-up images, with a hand-written backward pass.
+    Resnet(memscope_samples::resnet::ResnetArguments),
 }
 
 /// Shows the dashboard of a session that runs, from another terminal. It only looks: the program is not touched.

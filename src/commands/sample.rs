@@ -11,6 +11,7 @@ use crate::output::{USAGE, complain_as};
 pub fn sample(arguments: SampleArguments) -> Result<i32> {
     let (name, result) = match arguments.sample {
         Sample::Gpt(gpt) => ("sample gpt", memscope_samples::gpt::run(&gpt)),
+        Sample::Resnet(resnet) => ("sample resnet", memscope_samples::resnet::run(&resnet)),
     };
     let Err(error) = result else { return Ok(0) };
     complain_as(name, &error.to_string());

@@ -1,7 +1,10 @@
-//! Byte-exact figures of the bundled GPT against arithmetic done here by hand, not by the trainer.
+//! Byte-exact figures of the bundled trainers against arithmetic done here by hand, not by the trainers.
 //!
 //! Sources: the published shapes of GPT-2 (vocabulary 50,257; 1,024 positions; widths and depths of the four sizes), and the
 //! usual count of what an eager fp32 transformer keeps for its backward pass: w·s·b·h·(16 + a·s/h) a layer without dropout.
+//! torchvision's ResNets (stride in the 3 × 3 of a bottleneck, convolutions without bias), and what PyTorch keeps of them: each
+//! convolution's input, each normalisation's input with two statistics a channel, each ReLU's output, which overwrites its
+//! input and is the next convolution's, and 64-bit indices of the pooling.
 
 use std::time::Instant;
 
@@ -137,4 +140,114 @@ fn a_memory_only_run_needs_little_host_memory() {
     // `largest` is the larger of memscope and the program it waited for; both together are at most twice that.
     println!("largest process: {} MiB", largest >> 20);
     assert!(2 * largest < 500 << 20, "{} MiB", largest >> 20);
+}
+
+/// Blocks of each stage, and whether they are bottlenecks.
+struct Resnet {
+    blocks: [u64; 4],
+    bottleneck: bool,
+}
+
+const RESNET_18: Resnet = Resnet { blocks: [2, 2, 2, 2], bottleneck: false };
+const RESNET_50: Resnet = Resnet { blocks: [3, 4, 6, 3], bottleneck: true };
+const RESNET_152: Resnet = Resnet { blocks: [3, 8, 36, 3], bottleneck: true };
+
+/// What a ResNet for 1000 classes of images of 224 × 224 has, by hand.
+#[derive(Default)]
+struct Count {
+    parameters: u64,
+    /// Channels of all normalisations.
+    channels: u64,
+    /// Elements kept for backward of one image: feature maps, with indices as two each.
+    kept: u64,
+}
+
+impl Count {
+    /// A convolution with its normalisation, whose output has `side` × `side` positions: keeps the normalisation's input.
+    fn unit(&mut self, inputs: u64, filters: u64, window: u64, side: u64) {
+        self.parameters += filters * inputs * window * window + 2 * filters;
+        self.channels += filters;
+        self.kept += filters * side * side;
+    }
+
+    /// A ReLU's output.
+    fn relu(&mut self, channels: u64, side: u64) {
+        self.kept += channels * side * side;
+    }
+}
+
+impl Resnet {
+    fn count(&self) -> Count {
+        let mut count = Count::default();
+        count.unit(3, 64, 7, 112);
+        count.relu(64, 112);
+        // The pooling's output, and its indices.
+        count.kept += 3 * 64 * 56 * 56;
+        let mut inputs = 64;
+        for (blocks, width, side) in
+            [(self.blocks[0], 64, 56), (self.blocks[1], 128, 28), (self.blocks[2], 256, 14), (self.blocks[3], 512, 7)]
+        {
+            for block in 0..blocks {
+                // Only the first block of a later stage reads planes of twice the side.
+                let before = if block == 0 && side != 56 { 2 * side } else { side };
+                let outputs = if self.bottleneck { 4 * width } else { width };
+                if self.bottleneck {
+                    count.unit(inputs, width, 1, before);
+                    count.relu(width, before);
+                    count.unit(width, width, 3, side);
+                    count.relu(width, side);
+                    count.unit(width, outputs, 1, side);
+                } else {
+                    count.unit(inputs, width, 3, side);
+                    count.relu(width, side);
+                    count.unit(width, width, 3, side);
+                }
+                if inputs != outputs {
+                    count.unit(inputs, outputs, 1, side);
+                }
+                count.relu(outputs, side);
+                inputs = outputs;
+            }
+        }
+        count.parameters += inputs * 1_000 + 1_000;
+        // The mean of each plane, which the head reads, and the log-probabilities.
+        count.kept += inputs + 1_000;
+        count
+    }
+}
+
+/// Parameters as published, and saved activations: 21.2, 82.0 and 169.5 MiB an image, measured in PyTorch, whose share of the
+/// statistics of a batch is that of a batch of two, and which counts the image.
+#[test]
+fn resnets_memory_only_are_exact() {
+    let place = Place::new();
+    for (name, resnet, parameters, saved_mib) in [
+        ("18", RESNET_18, 11_689_512, "21.2"),
+        ("50", RESNET_50, 25_557_032, "82.0"),
+        ("152", RESNET_152, 60_192_808, "169.5"),
+    ] {
+        let count = resnet.count();
+        assert_eq!(count.parameters, parameters, "{name}");
+        for batch in [1, 2, 16] {
+            let (output, report) = place.record(&format!(
+                "--device h100-80gb --no-compute -- {} sample resnet --model {name} --batch {batch} --steps 2",
+                env!("CARGO_BIN_EXE_memscope")
+            ));
+            assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+            let peak = |category: &str| number(&report, &format!("/category_peaks/{category}/bytes"));
+            // A running mean and a running variance for each channel of a normalisation.
+            assert_eq!(peak("weights"), W * (parameters + 2 * count.channels), "{name}");
+            assert_eq!(peak("gradients"), W * parameters, "{name}");
+            assert_eq!(peak("optimizer"), W * parameters, "{name}");
+            let image = W * 3 * 224 * 224;
+            assert_eq!(peak("inputs"), batch * (image + 8), "{name}");
+            assert_eq!(peak("activations"), W * (batch * count.kept + 2 * count.channels), "{name}");
+            assert_eq!(number(&report, "/peak/by_category/unknown"), 0, "{name}");
+            assert_eq!(report["dropped_events"], 0);
+            if batch == 2 {
+                let an_image = (peak("activations") + 2 * image) as f64 / 2.0 / 1_048_576.0;
+                assert_eq!(format!("{an_image:.1}"), saved_mib, "{name}");
+            }
+        }
+    }
 }

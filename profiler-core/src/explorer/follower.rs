@@ -183,7 +183,7 @@ impl Following {
                 changed = false;
             }
             if !more {
-                self.pause(board, questions, answered.map(|(_, at)| (at + PAUSE, changed)));
+                self.pause(board, questions, answered.map(|(_, at)| (at + TURN, changed)));
             }
         }
     }

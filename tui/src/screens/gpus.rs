@@ -81,10 +81,11 @@ fn name(device: &DeviceView) -> Option<String> {
     Some(name.strip_prefix("NVIDIA ").unwrap_or(name).to_owned())
 }
 
-/// What is in use of the device as NVML counts it, the firmware's part included.
+/// What is in use of the device as NVML counts it, the firmware's part included. A sample may be older than the program's last
+/// allocations: what the driver has granted is in use all the same.
 fn used(device: &DeviceView) -> Option<u64> {
     let sample = device.sample.as_ref()?;
-    Some(sample.used?.saturating_add(sample.reserved.unwrap_or(0)))
+    Some(sample.used?.saturating_add(sample.reserved.unwrap_or(0)).max(device.rows.reserved))
 }
 
 fn capacity(device: &DeviceView) -> Option<u64> {

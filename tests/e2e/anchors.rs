@@ -251,3 +251,26 @@ fn resnets_memory_only_are_exact() {
         }
     }
 }
+
+/// PyTorch's own peak of a step of ResNet-50 with AdamW, and the shares of activations (with the images), optimizer and
+/// weights in it, in percent: measured once, of tensors without a cache.
+#[test]
+fn resnet_50_peaks_where_pytorch_does() {
+    let place = Place::new();
+    for (batch, peak_mib, shares) in [(4, 677.0, [46, 29, 14]), (32, 2_947.0, [89, 7, 3])] {
+        let (output, report) = place.record(&format!(
+            "--device h100-80gb --no-compute -- {} sample resnet --model 50 --batch {batch} --optimizer adamw --steps 2",
+            env!("CARGO_BIN_EXE_memscope")
+        ));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let peak = number(&report, "/devices/0/peak/live/bytes") as f64;
+        let mib = peak / 1_048_576.0;
+        // Half a percent: the order in which single gradients come and go is the framework's.
+        assert!((mib / peak_mib - 1.0).abs() < 0.005, "batch {batch}: {mib} MiB, not {peak_mib}");
+        let share = |categories: &[&str]| {
+            let bytes: u64 = categories.iter().map(|name| number(&report, &format!("/peak/by_category/{name}"))).sum();
+            (100.0 * bytes as f64 / peak).round() as u64
+        };
+        assert_eq!([share(&["activations", "inputs"]), share(&["optimizer"]), share(&["weights"])], shares, "{batch}");
+    }
+}

@@ -59,6 +59,15 @@ fi
 "$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample gpt --model tiny --steps 30 >"$work/t.out" 2>&1
 same "tiny: status" 0 $?
 row "tiny: loss" info "$(grep -m1 loss "$work/t.out") … $(grep loss "$work/t.out" | tail -1)"
+"$memscope" run -q -f -o "$work/c.mscope" --json "$work/c.json" -- "$memscope" sample resnet --model 18 --batch 2 --steps 2 >"$work/c.out" 2>&1
+same "resnet 18: status" 0 $?
+if [ -s "$work/c.json" ]; then
+    same "resnet 18: weights" 46796448 "$(json "$work/c.json" 'r["category_peaks"]["weights"]["bytes"]')"
+    same "resnet 18: activations" 43201856 "$(json "$work/c.json" 'r["category_peaks"]["activations"]["bytes"]')"
+fi
+"$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample resnet --model tiny --steps 30 >"$work/t.out" 2>&1
+same "tiny resnet: status" 0 $?
+row "tiny resnet: loss" info "$(grep -m1 loss "$work/t.out") … $(grep loss "$work/t.out" | tail -1)"
 
 # 3. A CUDA runtime, linked statically, reaches the driver by cuGetProcAddress: every call is seen.
 if command -v nvcc >/dev/null; then

@@ -88,12 +88,16 @@ fn the_program_goes_on_in_plain_form() {
 #[test]
 fn typing_goes_on_in_plain_form_and_so_do_sizes_and_suspending() {
     let place = Place::new();
-    // bash, whose `read` goes on after a signal.
-    let script = "stty size; trap 'stty size' WINCH; while read line; do echo got $line; done; echo over";
+    // bash, whose `read` goes on after a signal; the trap runs when the line has been read.
+    let script = "trap 'stty size' WINCH; stty size; while read line; do echo got $line; done; echo over";
     let mut screen = Screen::start(command(&place, &["bash", "-c", script]), 30, 100, ALL);
     let before = screen.settings();
     screen.wait("u Output");
+    screen.keys("u");
+    screen.wait("27 100");
     screen.keys("qg");
+    screen.wait_gone("u Output");
+    screen.keys("\r");
     screen.wait("30 100"); // all of the terminal is the program's now
     screen.resize(20, 70);
     screen.keys("\r");

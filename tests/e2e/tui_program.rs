@@ -338,3 +338,46 @@ fn a_transcript_that_is_there_is_not_replaced_unasked() {
     assert_eq!(leave(&mut screen), 0);
     assert_eq!(transcript(&place), "new\r\n");
 }
+
+#[test]
+fn the_demo_has_a_dashboard_too() {
+    let place = Place::new();
+    let mut command = place.memscope();
+    command.args("demo --tui -q -f -o x --device 2GiB -- --steps 3".split(' ')).env("LC_ALL", "C.UTF-8");
+    let mut screen = Screen::start(command, ROWS, COLUMNS, ALL);
+    screen.wait("u Output");
+    screen.keys("u");
+    screen.wait("step 3/3");
+    assert_eq!(leave(&mut screen), 0);
+    assert!(transcript(&place).contains("step 1/3"));
+}
+
+#[test]
+fn a_transcript_is_shown_by_attach_and_by_view() {
+    let place = Place::new();
+    let mut screen = show_script(&place, "echo first; read line; echo second $line");
+    screen.wait("first");
+    let mut command = place.memscope();
+    command.args(["attach", "x.session"]).env("LC_ALL", "C.UTF-8");
+    let mut attached = Screen::start(command, 24, 80, ALL);
+    attached.wait("u Output");
+    attached.keys("u");
+    attached.wait("first");
+    screen.keys("i");
+    screen.wait("TYPING");
+    screen.keys("time\r");
+    screen.wait("second time");
+    attached.wait("second time");
+    attached.keys("q");
+    assert!(attached.end().success());
+    assert_eq!(leave(&mut screen), 0);
+
+    let mut command = place.memscope();
+    command.args(["view", "x"]).env("LC_ALL", "C.UTF-8");
+    let mut viewed = Screen::start(command, 24, 80, ALL);
+    viewed.wait("u Output");
+    viewed.keys("u");
+    viewed.wait("second time");
+    viewed.keys("q");
+    assert!(viewed.end().success());
+}

@@ -5,10 +5,12 @@
 //! Everything is on the default stream and on one thread. The driver is reached through cudarc's thin layer, one call of
 //! ours for one call of the driver, so that a profile shows exactly what this code asks for.
 
+use crate::techniques::{Budget, MemoryFraction};
 use crate::{Error, Tensor};
 use cudarc::driver::{result, sys};
 use memscope_kernels::{IMAGES, KERNELS, Kernel, Launch, ParameterType};
 use memscope_wire::env;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 
@@ -23,6 +25,9 @@ pub struct Device {
     functions: HashMap<&'static str, (sys::CUfunction, &'static Kernel)>,
     name: String,
     computes: bool,
+    /// What tensors may hold, if that is less than the device; and what they hold.
+    budget: Cell<Option<Budget>>,
+    held: Cell<u64>,
     // The context is current on the thread that opened the device, and only there.
     not_send: std::marker::PhantomData<*const ()>,
 }
@@ -55,6 +60,8 @@ impl Device {
             functions: HashMap::new(),
             name,
             computes: !(is_set(SIMULATED) && is_set(WITHOUT_COMPUTE)),
+            budget: Cell::new(None),
+            held: Cell::new(0),
             not_send: std::marker::PhantomData,
         };
         // SAFETY: the context was retained above and lives as long as the device.
@@ -94,6 +101,34 @@ impl Device {
     /// False on a simulated device that skips kernels and copies: what is read back from it means nothing.
     pub fn computes(&self) -> bool {
         self.computes
+    }
+
+    /// From now on tensors may hold this fraction of the device's memory, and no more.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the driver does not tell how much there is.
+    pub fn limit(&self, fraction: MemoryFraction) -> Result<(), Error> {
+        let (_, total) = result::mem_get_info().map_err(|error| driver_error("cuMemGetInfo", "device 0", error))?;
+        let total = total as u64;
+        self.budget.set(Some(Budget { fraction, limit: fraction.of(total), total }));
+        Ok(())
+    }
+
+    /// The budget that `bytes` more would exceed, and the bytes that are left in it.
+    pub(crate) fn exceeded_by(&self, bytes: u64) -> Option<(Budget, u64)> {
+        let budget = self.budget.get()?;
+        let left = budget.limit.saturating_sub(self.held.get());
+        (bytes > left).then_some((budget, left))
+    }
+
+    /// A tensor holds `bytes` more.
+    pub(crate) fn hold(&self, bytes: u64) {
+        self.held.set(self.held.get() + bytes);
+    }
+
+    /// A tensor has given `bytes` back.
+    pub(crate) fn release(&self, bytes: u64) {
+        self.held.set(self.held.get() - bytes);
     }
 
     /// Launches a kernel on the default stream.

@@ -1,5 +1,7 @@
 //! What can go wrong in a sample, each as one line that says what to do next.
 
+use crate::techniques::MemoryFraction;
+
 /// An error of a sample.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -22,7 +24,7 @@ pub enum Error {
     NoDevice,
 
     /// An allocation that the device could not hold.
-    #[error("out of device memory: `{tensor}` ({category}) needs {bytes} bytes{}", of_which_free(.free, .total))]
+    #[error("out of device memory: `{tensor}` ({category}) needs {bytes} bytes{}", of_which_free(.free, .total, .fraction))]
     OutOfMemory {
         /// Name of the tensor.
         tensor: String,
@@ -34,6 +36,8 @@ pub enum Error {
         free: Option<u64>,
         /// Bytes of the device, if the driver told.
         total: Option<u64>,
+        /// The fraction of them that the trainer may hold, if it was that which had no room.
+        fraction: Option<MemoryFraction>,
     },
 
     /// A call of the driver that failed for another reason.
@@ -52,9 +56,14 @@ pub enum Error {
     Output(#[from] std::io::Error),
 }
 
-fn of_which_free(free: &Option<u64>, total: &Option<u64>) -> String {
-    match (free, total) {
-        (Some(free), Some(total)) => format!(", and {free} of the device's {total} bytes are free"),
+fn of_which_free(free: &Option<u64>, total: &Option<u64>, fraction: &Option<MemoryFraction>) -> String {
+    match (free, total, fraction) {
+        (Some(free), Some(total), None) => format!(", and {free} of the device's {total} bytes are free"),
+        (Some(free), Some(total), Some(fraction)) => format!(
+            ", and {free} of the {} bytes are free that --memory-fraction {} allows of the device's {total}",
+            fraction.of(*total),
+            fraction.share()
+        ),
         _ => String::new(),
     }
 }

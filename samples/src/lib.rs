@@ -10,6 +10,7 @@ mod device;
 mod error;
 pub mod gpt;
 mod operations;
+mod pinned;
 pub mod resnet;
 pub mod techniques;
 mod tensor;

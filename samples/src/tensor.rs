@@ -7,6 +7,7 @@
 
 use crate::Error;
 use crate::device::{Device, driver_error};
+use crate::techniques::Budget;
 use cudarc::driver::{result, sys};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -15,6 +16,7 @@ use std::rc::Rc;
 pub struct Tensor {
     address: u64,
     elements: u64,
+    bytes: u64,
     name: String,
     device: Rc<Device>,
 }
@@ -68,6 +70,11 @@ impl Tensor {
         element_bytes: u64,
     ) -> Result<Tensor, Error> {
         let bytes = elements * element_bytes;
+        if let Some((Budget { fraction, total, .. }, left)) = device.exceeded_by(bytes) {
+            let (tensor, category) = (name.to_owned(), word(category));
+            let (free, total, fraction) = (Some(left), Some(total), Some(fraction));
+            return Err(Error::OutOfMemory { tensor, category, bytes, free, total, fraction });
+        }
         // SAFETY: the context of `device` is current on this thread; the memory is freed in drop.
         let address = unsafe { result::malloc_sync(bytes as usize) }.map_err(|error| match error.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
@@ -78,12 +85,14 @@ impl Tensor {
                     bytes,
                     free: information.map(|(free, _)| free as u64),
                     total: information.map(|(_, total)| total as u64),
+                    fraction: None,
                 }
             }
             _ => driver_error("cuMemAlloc", name, error),
         })?;
         memscope::tag(address, category, name);
-        Ok(Tensor { address, elements, name: name.to_owned(), device: Rc::clone(device) })
+        device.hold(bytes);
+        Ok(Tensor { address, elements, bytes, name: name.to_owned(), device: Rc::clone(device) })
     }
 
     /// Its address on the device.
@@ -137,6 +146,7 @@ impl Drop for Tensor {
     fn drop(&mut self) {
         // SAFETY: allocated by this tensor and freed once. An error has been reported by an earlier call already.
         let _ = unsafe { result::free_sync(self.address) };
+        self.device.release(self.bytes);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::memscope::{Place, number, stderr};
 const W: u64 = 4;
 
 /// Parameters of a GPT-2 with tied head: embeddings, layers, final norm.
-fn gpt2_parameters(layers: u64, h: u64) -> u64 {
+pub fn gpt2_parameters(layers: u64, h: u64) -> u64 {
     let (vocabulary, positions) = (50_257, 1_024);
     let norm = 2 * h;
     let attention = h * 3 * h + 3 * h + h * h + h;
@@ -23,7 +23,7 @@ fn gpt2_parameters(layers: u64, h: u64) -> u64 {
 }
 
 /// Bytes kept from forward for backward, tensor by tensor, for batch `b`, sequence `s`, width `h`, `a` heads, vocabulary `v`.
-fn gpt2_activations(layers: u64, b: u64, s: u64, h: u64, a: u64, v: u64) -> u64 {
+pub fn gpt2_activations(layers: u64, b: u64, s: u64, h: u64, a: u64, v: u64) -> u64 {
     let n = b * s;
     let row = W * n * h; // one (b, s, h) tensor
     let statistics = 2 * W * n; // mean and reciprocal deviation of one norm

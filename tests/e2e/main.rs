@@ -6,6 +6,7 @@
 //! | `run.rs` | `memscope run`: status, descriptors, output files, usage, bad input before the start |
 //! | `signals.rs` | signals and job control, with and without memscope |
 //! | `anchors.rs` | byte-exact figures of the sample against arithmetic by hand |
+//! | `optimizers.rs` | bytes of the optimizers' and the gradients' flags of the sample, against arithmetic by hand |
 //! | `lookups.rs` | C programs that reach the driver in each of the three ways |
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
@@ -28,6 +29,7 @@ mod kill;
 mod ledger;
 mod lookups;
 mod memscope;
+mod optimizers;
 mod programs;
 mod reports;
 mod run;

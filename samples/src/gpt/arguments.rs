@@ -4,7 +4,7 @@
 
 use super::model::{Configuration, Model, in_range};
 use crate::Error;
-use crate::techniques::Techniques;
+use crate::techniques::{BatchSize, Techniques};
 
 /// Trains a GPT or BERT in fp32 on a small text, each tensor an allocation of its own, as PyTorch would without its cache.
 #[derive(clap::Args, Clone, Debug)]
@@ -30,9 +30,9 @@ pub struct GptArguments {
     /// Give the head a weight of its own instead of the token embedding's
     #[arg(long)]
     pub untied: bool,
-    /// Sequences in a batch [default: 8 for tiny and bert-base, else 4]
-    #[arg(long, value_name = "N")]
-    pub batch: Option<u64>,
+    /// Sequences in a batch, or `auto` for as many as fit, found by trials [default: 8 for tiny and bert-base, else 4]
+    #[arg(long, value_name = "N|auto")]
+    pub batch: Option<BatchSize>,
     /// Tokens in a sequence [default: 64 for tiny, 128 for bert-base, else 1024; at most the positions]
     #[arg(long = "seq", value_name = "N")]
     pub sequence: Option<u64>,
@@ -97,7 +97,12 @@ impl Plan {
             _ => (4, 1024, 3, 3e-4),
         };
         let plan = Plan {
-            batch: arguments.batch.unwrap_or(batch),
+            batch: match arguments.batch {
+                Some(BatchSize::Sequences(sequences)) => sequences,
+                // Of `auto`, the smallest: where the search begins.
+                Some(BatchSize::Auto) => arguments.techniques.gradients.micro_batches(),
+                None => batch,
+            },
             sequence: arguments.sequence.unwrap_or(sequence.min(configuration.positions)),
             steps: arguments.steps.unwrap_or(steps),
             learning_rate: arguments
@@ -114,6 +119,11 @@ impl Plan {
     /// Tokens in a batch.
     pub fn rows(&self) -> u64 {
         self.batch * self.sequence
+    }
+
+    /// The largest batch that kernels and host can take.
+    pub(super) fn largest_batch(&self) -> u64 {
+        (MAX_TOKENS / self.sequence).min(MAX_ROWS / (self.sequence * self.configuration.heads))
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -207,6 +217,11 @@ mod tests {
             ("--optimizer-in-backward --accumulate 2", "--optimizer-in-backward does not combine with --accumulate"),
             ("--optimizer-in-backward --zero-grad zero", "does not combine with --zero-grad zero"),
             ("--optimizer-in-backward --foreach", "does not combine with --foreach"),
+            ("--offload optimizer --optimizer sgd", "--offload optimizer does not combine with this --optimizer"),
+            ("--offload optimizer --foreach", "--offload optimizer does not combine with --foreach"),
+            ("--offload optimizer --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
+            ("--memory-fraction 0", "--memory-fraction 0 is not a share"),
+            ("--memory-fraction 1.5", "--memory-fraction 1.5 is not a share"),
             ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),
         ] {
             let Err(Error::Arguments(text)) = plan(line) else { panic!("{line} was taken") };
@@ -230,7 +245,7 @@ mod tests {
                 vocabulary: limit(vocabulary, 1 << 22),
                 positions: limit(positions, 1 << 24),
                 untied: true,
-                batch: limit(batch, 64),
+                batch: limit(batch, 64).map(BatchSize::Sequences),
                 sequence: limit(sequence, 1 << 20),
                 steps: None,
                 learning_rate: None,

@@ -10,7 +10,7 @@
 //! | data, random | batches of the sample text |
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
-//! | parameter, optimizer | gradients, moments, AdamW |
+//! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
 //! | scopes | module paths as scopes of the profile |
 #![doc = include_str!("memory.md")]
 
@@ -37,6 +37,7 @@ pub use parameter::Parameter;
 pub use trainer::Trainer;
 pub(crate) use trainer::module_of;
 
+use crate::techniques::{BatchSize, batch_search};
 use crate::{Device, Error};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -54,6 +55,15 @@ pub enum Progress {
         device: String,
         /// True when memscope simulates the device.
         simulated: bool,
+    },
+    /// A batch was tried.
+    Trial {
+        /// Its sequences.
+        batch: u64,
+        /// What did not fit; none if all did.
+        refused: Option<String>,
+        /// How long it took.
+        time: Duration,
     },
     /// A step is done.
     Step {
@@ -85,7 +95,10 @@ pub fn train(
     arguments: &GptArguments,
     progress: &mut dyn FnMut(Progress) -> Result<(), Error>,
 ) -> Result<Outcome, Error> {
-    let plan = Plan::new(arguments)?;
+    let plan = match arguments.batch {
+        Some(BatchSize::Auto) => largest_batch(Plan::new(arguments)?, progress)?,
+        _ => Plan::new(arguments)?,
+    };
     let parameters = plan.configuration.parameter_count();
     let device = Device::open()?;
     let (name, simulated) = (device.name().to_owned(), device.is_simulated());
@@ -100,6 +113,25 @@ pub fn train(
         progress(Progress::Step { number, of, loss, time: start.elapsed() })?;
     }
     Ok(Outcome { parameters, losses })
+}
+
+/// The plan with the largest batch that fits, each trial with a fresh trainer.
+fn largest_batch(plan: Plan, progress: &mut dyn FnMut(Progress) -> Result<(), Error>) -> Result<Plan, Error> {
+    let steps = |batch: u64| {
+        let mut trainer = Trainer::new(&Plan { batch, ..plan.clone() }, Device::open()?)?;
+        (0..batch_search::STEPS).try_for_each(|_| trainer.step().map(|_| ()))
+    };
+    let batch = batch_search::largest(plan.batch, plan.largest_batch(), &mut |batch| {
+        let start = Instant::now();
+        let result = match steps(batch) {
+            Err(error) if !matches!(error, Error::OutOfMemory { .. }) => return Err(error),
+            result => result,
+        };
+        let refused = result.as_ref().err().map(Error::to_string);
+        progress(Progress::Trial { batch, refused, time: start.elapsed() })?;
+        Ok(result)
+    })?;
+    Ok(Plan { batch, ..plan })
 }
 
 /// Trains, and prints a line a step on standard output.
@@ -128,6 +160,10 @@ impl std::fmt::Display for Progress {
                     "{name}, {layers} layers × {width}, {heads} heads, vocabulary {vocabulary}: {parameters} parameters; \
                      batch {batch} × {sequence} tokens, on {device}{simulated}"
                 )
+            }
+            Progress::Trial { batch, refused, time } => {
+                let fits = refused.as_deref().unwrap_or("fits");
+                write!(f, "batch {batch}: {fits}  {:.2} s", time.as_secs_f64())
             }
             Progress::Step { number, of, loss, time } => {
                 let loss = loss.map_or("not computed".to_owned(), |loss| format!("{loss:.4}"));

@@ -6,18 +6,27 @@ use super::parameter::Parameter;
 use super::scopes;
 use super::trainer::module_of;
 use crate::Error;
-use crate::techniques::{self, OptimizerArguments, Update, foreach};
+use crate::pinned::Pinned;
+use crate::techniques::{self, Offload, OptimizerArguments, Update, foreach, offload};
 
 /// The optimizer.
 pub(crate) struct Optimizer {
     arguments: OptimizerArguments,
+    offload: Option<Offload>,
     learning_rate: f32,
     steps: i32,
+    /// Where gradients arrive on the host, if the optimizer is offloaded and has been used.
+    arrivals: Option<Pinned>,
 }
 
 impl Optimizer {
     pub fn new(arguments: OptimizerArguments, learning_rate: f32) -> Optimizer {
-        Optimizer { arguments, learning_rate, steps: 0 }
+        Optimizer { arguments, offload: None, learning_rate, steps: 0, arrivals: None }
+    }
+
+    /// The same, with this on the host.
+    pub fn with_offload(self, offload: Option<Offload>) -> Optimizer {
+        Optimizer { offload, ..self }
     }
 
     /// Another step begins.
@@ -26,11 +35,28 @@ impl Optimizer {
     }
 
     /// Updates every parameter that has a gradient.
-    pub fn step(&self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
-        match self.arguments.foreach {
-            true => self.step_together(parameters),
-            false => parameters.into_iter().try_for_each(|parameter| self.update(parameter)),
+    pub fn step(&mut self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
+        match (self.offload, self.arguments.foreach) {
+            (Some(Offload::Optimizer), _) => self.step_on_host(parameters),
+            (None, true) => self.step_together(parameters),
+            (None, false) => parameters.into_iter().try_for_each(|parameter| self.update(parameter)),
         }
+    }
+
+    /// One parameter after the other on the host.
+    fn step_on_host(&mut self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
+        let mut updates: Vec<Update<'_>> = parameters.into_iter().filter_map(Parameter::for_update).collect();
+        let Some(largest) = updates.iter().map(|update| update.weight).max_by_key(|weight| weight.elements()) else {
+            return Ok(());
+        };
+        let arrivals = match &mut self.arrivals {
+            Some(arrivals) => arrivals,
+            none => none.insert(offload::arrivals(largest.device(), largest.elements())?),
+        };
+        updates.iter_mut().try_for_each(|update| {
+            let _scopes = scopes::module(module_of(update.name));
+            offload::update(update, arrivals, self.learning_rate, self.steps)
+        })
     }
 
     /// One operation for every parameter, then the next.

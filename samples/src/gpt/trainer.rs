@@ -13,7 +13,7 @@ use super::parameter::Parameter;
 use super::pass::{Inputs, Pass};
 use super::random::Random;
 use super::scopes;
-use crate::techniques::{GradientArguments, ZeroGrad, micro_batches};
+use crate::techniques::{GradientArguments, MemoryFraction, ZeroGrad, micro_batches};
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -36,6 +36,9 @@ impl Trainer {
     /// [`Error::OutOfMemory`], or [`Error::Driver`].
     pub fn new(plan: &Plan, device: Device) -> Result<Trainer, Error> {
         let device = Rc::new(device);
+        if let Some(share) = plan.techniques.memory_fraction {
+            device.limit(MemoryFraction::new(share)?)?;
+        }
         let mut ordinal = 0;
         memscope::phase("model");
         let mut network = Network::build(&plan.configuration, &mut |description| {
@@ -43,7 +46,7 @@ impl Trainer {
             ordinal += 1;
             Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())
         })?;
-        let optimizer = Optimizer::new(plan.techniques.optimizer, plan.learning_rate);
+        let optimizer = Optimizer::new(plan.techniques.optimizer, plan.learning_rate).with_offload(plan.techniques.offload);
         if network.decoder.is_none() {
             // The head's weight too.
             network.tokens.is_used(2);

@@ -5,16 +5,23 @@
 
 mod adafactor;
 mod adamw;
+pub(crate) mod batch_search;
 mod eight_bit;
 pub(crate) mod foreach;
 mod gradients;
+mod memory_fraction;
+pub(crate) mod offload;
 mod optimizer;
 mod sgd;
 
 pub(crate) use adafactor::Factors;
+pub use batch_search::BatchSize;
 pub(crate) use eight_bit::States;
 pub(crate) use gradients::micro_batches;
 pub use gradients::{GradientArguments, ZeroGrad};
+pub(crate) use memory_fraction::Budget;
+pub use memory_fraction::MemoryFraction;
+pub use offload::Offload;
 pub use optimizer::{EmbeddingStates, Kind, OptimizerArguments};
 pub(crate) use optimizer::{State, Update, update};
 
@@ -27,6 +34,12 @@ pub struct Techniques {
     /// Gradients.
     #[command(flatten)]
     pub gradients: GradientArguments,
+    /// Keep this in pinned host memory and work on it there
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub offload: Option<Offload>,
+    /// Hold at most this share of the device's memory, above 0 and at most 1
+    #[arg(long, value_name = "F")]
+    pub memory_fraction: Option<f64>,
 }
 
 impl Techniques {
@@ -36,6 +49,21 @@ impl Techniques {
     /// [`crate::Error::Arguments`] with the two flags that do not combine, and why.
     pub fn check(&self) -> Result<(), crate::Error> {
         self.optimizer.check()?;
-        self.gradients.check(self.optimizer.foreach)
+        self.gradients.check(self.optimizer.foreach)?;
+        if self.offload.is_some() {
+            let OptimizerArguments { kind, foreach, .. } = self.optimizer;
+            let other = match (kind, foreach, self.gradients.optimizer_in_backward) {
+                (Kind::AdamW, false, false) => None,
+                (Kind::AdamW, true, _) => {
+                    Some("--foreach: it updates on the host, where there are no such temporaries")
+                }
+                (Kind::AdamW, false, true) => Some("--optimizer-in-backward: the host would hold up every layer"),
+                _ => Some("this --optimizer: only that of adamw is written for the host"),
+            };
+            if let Some(other) = other {
+                return Err(crate::Error::Arguments(format!("--offload optimizer does not combine with {other}")));
+            }
+        }
+        self.memory_fraction.map_or(Ok(()), |share| MemoryFraction::new(share).map(|_| ()))
     }
 }

@@ -12,6 +12,7 @@
 //!
 //! All are allocated at the first step, parameter by parameter, and stay.
 
+use super::offload::OnHost;
 use super::{adafactor, adamw, eight_bit, sgd};
 use crate::{Error, Tensor};
 
@@ -101,6 +102,7 @@ pub(crate) enum State {
     Factored(adafactor::Factors),
     /// Adafactor's of a vector.
     SecondMoment(Tensor),
+    OnHost(OnHost),
 }
 
 /// A parameter with a gradient, for its update.

@@ -7,6 +7,7 @@
 //! | gradients | backward against finite differences |
 //! | lifetimes | gradients that are accumulated, kept or freed early: the same losses |
 //! | optimizers | each optimizer: losses that fall, states, updates against f64 |
+//! | placement | memory that is elsewhere, or less: offloading, a fraction of the device, the largest batch |
 //! | reference | the forward pass against an independent one in f64 |
 //! | training | losses that fall and repeat, memory, errors |
 //! | resnet_reference | ResNets against an independent one in f64, and backward against differences of its loss |
@@ -16,6 +17,7 @@ mod device;
 mod gradients;
 mod lifetimes;
 mod optimizers;
+mod placement;
 mod reference;
 mod resnet_reference;
 mod resnet_training;

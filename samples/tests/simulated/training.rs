@@ -16,7 +16,7 @@ pub fn small() -> GptArguments {
         vocabulary: None,
         positions: None,
         untied: false,
-        batch: Some(4),
+        batch: Some(4.into()),
         sequence: Some(32),
         steps: Some(30),
         learning_rate: Some(5e-3),
@@ -98,7 +98,7 @@ fn without_compute_the_loss_is_not_computed() {
             width: None,
             heads: None,
             learning_rate: None,
-            batch: Some(1),
+            batch: Some(1.into()),
             steps: Some(2),
             ..small()
         };

@@ -88,20 +88,18 @@ fn the_program_goes_on_in_plain_form() {
 #[test]
 fn typing_goes_on_in_plain_form_and_so_do_sizes_and_suspending() {
     let place = Place::new();
-    // bash, whose `read` goes on after a signal; the trap runs when the line has been read.
-    let script = "trap 'stty size' WINCH; stty size; while read line; do echo got $line; done; echo over";
-    let mut screen = Screen::start(command(&place, &["bash", "-c", script]), 30, 100, ALL);
+    // Beside the loop that reads, one that notes the size.
+    let script = "while :; do stty size </dev/tty >now; mv now size; sleep 0.1; done &
+        while read line; do echo got $line; done; kill $!; echo over";
+    let mut screen = Screen::start(command(&place, &["sh", "-c", script]), 30, 100, ALL);
     let before = screen.settings();
+    let has_size = |size: &str| fs::read_to_string(place.path("size")).is_ok_and(|text| text.trim_end() == size);
     screen.wait("u Output");
-    screen.keys("u");
-    screen.wait("27 100");
+    screen.wait_until("the place of the output", |_| has_size("27 100"));
     screen.keys("qg");
-    screen.wait_gone("u Output");
-    screen.keys("\r");
-    screen.wait("30 100"); // all of the terminal is the program's now
+    screen.wait_until("all of the terminal is the program's now", |_| has_size("30 100"));
     screen.resize(20, 70);
-    screen.keys("\r");
-    screen.wait("20 70");
+    screen.wait_until("the new size", |_| has_size("20 70"));
     screen.keys("one\r");
     screen.wait("got one");
     // Suspended, the shell would have the terminal.
@@ -243,4 +241,18 @@ fn a_program_that_is_killed_is_shown_as_it_was() {
 fn state(pid: i32) -> char {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('-')
+}
+
+#[test]
+fn the_transcript_of_a_memscope_that_was_killed_is_recovered() {
+    let place = Place::new();
+    let mut screen = show(&place, &["sh", "-c", "echo ready; sleep 60"]);
+    screen.wait("ready");
+    screen.kill(libc::SIGKILL);
+    assert_eq!(status(&mut screen), (None, Some(libc::SIGKILL)));
+    sleep(Duration::from_millis(500)); // the program ends with its terminal
+    let recovered = place.run("recover x.session");
+    assert!(recovered.status.success(), "{}", crate::memscope::stderr(&recovered));
+    assert_eq!(fs::read_to_string(place.path("x.transcript")).expect("a transcript"), "ready\r\n");
+    assert!(!place.path("x.session").exists());
 }

@@ -39,7 +39,7 @@ pub struct GptArguments {
     /// Training steps [default: 30 for tiny, else 3]
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// Learning rate [default: 0.001 for tiny, else 0.0003; 0.1 for sgd, 0.03 for momentum, 0.01 for adafactor]
+    /// Learning rate [default: 0.001 for tiny, else 0.0003; 0.1 for sgd, 0.01 for momentum and adafactor]
     #[arg(long = "lr", value_name = "RATE")]
     pub learning_rate: Option<f32>,
     /// Seed of the first weights and of the batches

@@ -9,9 +9,9 @@ use memscope_client::Category;
 /// PyTorch's usual momentum.
 const MOMENTUM: f32 = 0.9;
 
-/// Learning rates where none is given: a velocity sums about ten gradients.
+/// Learning rates where none is given; a velocity sums about ten gradients.
 pub(super) const RATE: f32 = 0.1;
-pub(super) const MOMENTUM_RATE: f32 = 0.03;
+pub(super) const MOMENTUM_RATE: f32 = 0.01;
 
 /// w ← w - rate · g
 pub(super) fn update(parameter: &Update<'_>, rate: f32) -> Result<(), Error> {

@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 use memscope_core::allocation::Model;
 use memscope_core::journal::entry::SessionInfo;
 use memscope_core::recorder::{self, Listener, Recorder};
+use memscope_core::report::units;
 use memscope_core::session::SessionFolder;
 use memscope_core::telemetry::{self, Poller};
 
@@ -154,6 +155,7 @@ fn start(
 pub(super) fn announce(session: &SessionInfo) {
     if let Some(devices) = &session.simulated {
         let compute = if session.compute { "" } else { ", without computing" };
+        let devices = units::simulated(devices);
         say(&format!("simulated device {devices}{compute}: what the program computes and saves is not to be trusted"));
     }
     if let Some(obstacle) = &session.obstacle {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use memscope_wire::Category;
 
 use crate::allocation::{Failure, Model};
-use crate::report::units::{bytes, grouped};
+use crate::report::units::{bytes, grouped, simulated};
 use crate::report::{ByCategory, Group, Groups, device_text, named_devices, seconds};
 use crate::timeline::{MarkerMoment, State};
 
@@ -190,7 +190,7 @@ fn recording(model: &Model) -> Vec<Finding> {
         let skipped = if compute { "" } else { ", and kernels and copies were skipped" };
         findings.push(finding(
             Severity::Note,
-            format!("the devices were simulated ({device}){skipped}"),
+            format!("the devices were simulated ({}){skipped}", simulated(device)),
             "do not use checkpoints or losses of this run",
             Detail::Simulated { device: device.clone(), compute },
         ));

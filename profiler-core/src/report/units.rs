@@ -37,6 +37,13 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// What was simulated, as a session names it (a device's name or its bytes, `*` and how many), for people: `2.00 GiB x 4`.
+pub fn simulated(device: &str) -> String {
+    let (one, count) = device.split_once('*').map_or((device, None), |(one, count)| (one, Some(count)));
+    let one = one.parse().map_or_else(|_| one.to_owned(), bytes);
+    count.map_or_else(|| one.clone(), |count| format!("{one} x {count}"))
+}
+
 /// `1 free`, `1,000 frees`.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
@@ -65,6 +72,18 @@ mod tests {
     fn one_thing_is_in_the_singular() {
         let frees = [0, 1, 2, 1000].map(|number| count(number, "free", "frees"));
         assert_eq!(frees, ["0 frees", "1 free", "2 frees", "1,000 frees"]);
+    }
+
+    #[test]
+    fn a_simulated_size_is_read_at_a_glance() {
+        for (device, text) in [
+            ("h100-80gb", "h100-80gb"),
+            ("h100-80gb*8", "h100-80gb x 8"),
+            ("2147483648", "2.00 GiB"),
+            ("3221225472*2", "3.00 GiB x 2"),
+        ] {
+            assert_eq!(simulated(device), text);
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn flags(app: &App) -> Vec<(String, Style)> {
         flags.push((format!("{count} DROPPED"), palette.error()));
     }
     if let Some(device) = &session.info.simulated {
-        let device = crate::words::fit(device, 16, app.glyphs);
+        let device = crate::words::fit(&units::simulated(device), 16, app.glyphs);
         let text = if narrow { "SIMULATED".to_owned() } else { format!("SIMULATED {device}") };
         flags.push((text, palette.warning()));
     }

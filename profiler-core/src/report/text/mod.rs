@@ -110,8 +110,10 @@ impl Page {
     fn simulated(&mut self, report: &Report) {
         let Some(device) = &report.simulated_device else { return };
         let compute = if report.compute { "" } else { "; kernels and copies were skipped" };
-        let warning =
-            format!("SIMULATED DEVICE ({}){compute}: do not use this run's checkpoints or losses.", fit(device, 24));
+        let warning = format!(
+            "SIMULATED DEVICE ({}){compute}: do not use this run's checkpoints or losses.",
+            fit(&super::units::simulated(device), 24)
+        );
         let warning = self.paint("1;33", &warning);
         self.line(warning);
     }

@@ -59,6 +59,14 @@ fi
 "$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample gpt --model tiny --steps 30 >"$work/t.out" 2>&1
 same "tiny: status" 0 $?
 row "tiny: loss" info "$(grep -m1 loss "$work/t.out") … $(grep loss "$work/t.out" | tail -1)"
+# Its variants: each trains, and its loss falls.
+for flags in "--optimizer sgd" "--optimizer momentum" "--optimizer adamw8bit" "--optimizer adafactor" "--foreach" \
+    "--optimizer-in-backward" "--accumulate 4" "--zero-grad zero" "--offload optimizer"; do
+    # shellcheck disable=SC2086
+    "$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample gpt --model tiny --steps 30 $flags >"$work/t.out" 2>&1
+    fallen=$(awk '$3 == "loss" { if (!first) first = $4; last = $4 } END { print (last < first - 0.5) ? "fell" : "stayed", first, last }' "$work/t.out")
+    case $fallen in fell*) row "tiny $flags" ok "loss $fallen" ;; *) row "tiny $flags" failed "loss $fallen" ;; esac
+done
 "$memscope" run -q -f -o "$work/c.mscope" --json "$work/c.json" -- "$memscope" sample resnet --model 18 --batch 2 --steps 2 >"$work/c.out" 2>&1
 same "resnet 18: status" 0 $?
 if [ -s "$work/c.json" ]; then

@@ -69,7 +69,7 @@ impl Parameter {
     }
 
     /// True when the backward pass of one batch has added to the gradient for the last time.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.added == self.uses
     }
 
@@ -80,7 +80,7 @@ impl Parameter {
     }
 
     /// Fills the gradient with zeros, if there is one.
-    pub(super) fn zero_gradient(&mut self) -> Result<(), Error> {
+    pub(crate) fn zero_gradient(&mut self) -> Result<(), Error> {
         self.added = 0;
         self.gradient.as_ref().map_or(Ok(()), |gradient| operations::fill(gradient, 0.0))
     }

@@ -6,6 +6,7 @@ use super::arguments::Plan;
 use super::optimizer::Optimizer;
 use super::parameter::Parameter;
 use crate::operations::Heads;
+use crate::techniques::optimizer_in_backward;
 use crate::{Device, Error, Tensor};
 use memscope_client::Category;
 use std::rc::Rc;
@@ -20,14 +21,9 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Backward has added to the parameter's gradient. Where the optimizer works in the backward pass and nothing more is to
-    /// come, it updates the parameter, and the gradient is freed.
+    /// Backward has added to the parameter's gradient.
     pub fn added(&self, parameter: &mut Parameter) -> Result<(), Error> {
-        if let Some(optimizer) = self.optimizer.filter(|_| parameter.is_complete()) {
-            optimizer.update(parameter)?;
-            parameter.free_gradient();
-        }
-        Ok(())
+        self.optimizer.map_or(Ok(()), |optimizer| optimizer_in_backward::added(optimizer, parameter))
     }
 
     /// Tokens in the batch, which are the rows of most matrices.

@@ -13,7 +13,7 @@ use super::parameter::Parameter;
 use super::pass::{Inputs, Pass};
 use super::random::Random;
 use super::scopes;
-use crate::techniques::{GradientArguments, MemoryFraction, ZeroGrad, micro_batches};
+use crate::techniques::{GradientArguments, MemoryFraction, micro_batches, zero_gradient};
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -46,7 +46,8 @@ impl Trainer {
             ordinal += 1;
             Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())
         })?;
-        let optimizer = Optimizer::new(plan.techniques.optimizer, plan.learning_rate).with_offload(plan.techniques.offload);
+        let optimizer =
+            Optimizer::new(plan.techniques.optimizer, plan.learning_rate).with_offload(plan.techniques.offload);
         if network.decoder.is_none() {
             // The head's weight too.
             network.tokens.is_used(2);
@@ -98,13 +99,7 @@ impl Trainer {
     fn passes(&mut self, batch: &Batch, update: bool) -> Result<Option<f32>, Error> {
         memscope::phase("data");
         let GradientArguments { zero_grad, .. } = self.plan.techniques.gradients;
-        self.network.parameters_mut().into_iter().try_for_each(|parameter| match zero_grad {
-            ZeroGrad::None => {
-                parameter.free_gradient();
-                Ok(())
-            }
-            ZeroGrad::Zero => parameter.zero_gradient(),
-        })?;
+        self.network.parameters_mut().into_iter().try_for_each(|parameter| zero_gradient(zero_grad, parameter))?;
         let mut loss = Some(0.0);
         for batch in micro_batches(batch, self.plan.techniques.gradients.micro_batches()) {
             loss = loss.zip(self.both_ways(&batch, update)?).map(|(sum, loss)| sum + loss);

@@ -1,27 +1,7 @@
-//! How long gradients live, and over how much of a batch they are summed.
-//!
-//! - `--accumulate N` cuts a batch into N micro-batches and sums their gradients before the one update. Activations and
-//!   workspace are those of batch/N; gradients, 4·P bytes, stay alive in the forward pass of every micro-batch but the first.
-//! - `--zero-grad zero` fills gradients with zeros at the start of a step instead of freeing them: 4·P bytes more in forward
-//!   and loss, from the second step on.
-//! - `--optimizer-in-backward` updates a parameter as soon as its gradient is complete, and frees the gradient. Gradient
-//!   bytes at the peak: the largest gradient, 4·V·h of an untied GPT. A tied token embedding is complete only at the end of
-//!   backward, and the largest of the others comes and goes beside it: 4·(V·h + 4·h²).
-//!
-//! By arithmetic. The losses of all three are those of plain training, with accumulation up to the order of a sum.
+//! How long gradients live, and over how much of a batch they are summed: the flags, and which of them combine.
 
+use super::ZeroGrad;
 use crate::Error;
-use crate::gpt::Batch;
-
-/// What becomes of gradients at the start of a step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
-pub enum ZeroGrad {
-    /// Freed, as PyTorch does by default
-    #[default]
-    None,
-    /// Filled with zeros
-    Zero,
-}
 
 /// The flags of gradients.
 #[derive(clap::Args, Clone, Copy, PartialEq, Debug, Default)]
@@ -67,14 +47,4 @@ impl GradientArguments {
         }
         Ok(())
     }
-}
-
-/// A batch of `rows` tokens as `count` micro-batches, which divide its sequences. The loss of each is its share of the
-/// batch's: `counted` stays that of the whole.
-pub(crate) fn micro_batches(batch: &Batch, count: u64) -> Vec<Batch> {
-    let rows = batch.tokens.len() / count as usize;
-    let halves = batch.tokens.chunks(rows).zip(batch.targets.chunks(rows));
-    halves
-        .map(|(tokens, targets)| Batch { tokens: tokens.to_vec(), targets: targets.to_vec(), counted: batch.counted })
-        .collect()
 }

@@ -3,6 +3,7 @@
 //! Owns: the flags that the trainers share. Refuses: a framework: a trainer asks a technique where it matters, by a plain
 //! function call, and without flags it does exactly what it did before the technique existed.
 
+mod accumulate;
 mod adafactor;
 mod adamw;
 pub(crate) mod batch_search;
@@ -12,18 +13,22 @@ mod gradients;
 mod memory_fraction;
 pub(crate) mod offload;
 mod optimizer;
+pub(crate) mod optimizer_in_backward;
 mod sgd;
+mod zero_grad;
 
+pub(crate) use accumulate::micro_batches;
 pub(crate) use adafactor::Factors;
 pub use batch_search::BatchSize;
 pub(crate) use eight_bit::States;
-pub(crate) use gradients::micro_batches;
-pub use gradients::{GradientArguments, ZeroGrad};
+pub use gradients::GradientArguments;
 pub(crate) use memory_fraction::Budget;
 pub use memory_fraction::MemoryFraction;
 pub use offload::Offload;
 pub use optimizer::{EmbeddingStates, Kind, OptimizerArguments};
 pub(crate) use optimizer::{State, Update, update};
+pub use zero_grad::ZeroGrad;
+pub(crate) use zero_grad::zero_gradient;
 
 /// The flags of the techniques; without any, training is in fp32 with fused AdamW and nothing is saved.
 #[derive(clap::Args, Clone, PartialEq, Debug, Default)]

@@ -16,7 +16,7 @@ use crate::screen::{ALL, Screen};
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 120;
 /// What a terminal needs to tell an Esc from the begin of another key.
-const AFTER_ESC: Duration = Duration::from_millis(150);
+const AFTER_ESC: Duration = Duration::from_millis(300);
 
 /// The dashboard of a sample that trains for longer than any test, in the state in which the others begin.
 struct Dashboard {
@@ -62,36 +62,42 @@ impl Dashboard {
     /// Back to the overview of everything, live and whole, with nothing typed, filtered, grouped or searched.
     fn rest(&self) {
         self.until("neither dialog nor entry nor typing", "\x1b", |text| {
-            !["TYPING", "─ Keys ─", "─ Leave? ─"].iter().any(|what| text.contains(what))
-                && text.lines().last().is_some_and(|footer| footer.contains("q leave"))
+            let marks = ["TYPING", "─ Keys ─", "─ Leave? ─"].iter().filter(|mark| text.contains(**mark));
+            let footer = text.lines().last().unwrap_or_default();
+            let other = (!footer.contains("q leave")).then_some(footer);
+            marks.copied().chain(other).next().map(str::to_owned)
         });
-        self.press("a");
-        self.screen.wait("─ Live allocations");
-        self.until("no filter", "\x1b", |text| !text.contains("─ Live allocations /"));
-        self.until("no groups", "b", |text| !text.contains("allocations by "));
-        self.press("s");
-        self.screen.wait("─ Scopes");
-        self.until("no search", "\x1b", |text| !text.contains("─ Scopes /"));
-        self.until("no icicle", "v", |text| text.contains("by category"));
-        self.press("u");
-        self.screen.wait("loss ");
-        self.until("no search", "\x1b", |text| hit(text).is_none());
-        self.press("o0l----");
-        self.screen.wait("─ Categories");
-        self.until("not paused", " ", |text| !text.contains("PAUSED"));
+        self.go("a", "─ Live allocations");
+        self.until("no filter", "\x1b", |text| says(text, "─ Live allocations / "));
+        self.until("no groups", "b", |text| says(text, "allocations by "));
+        self.go("s", " scopes ─");
+        self.until("no search", "\x1b", |text| says(text, "─ Scopes / "));
+        self.until("no icicle", "v", |text| (!text.contains("by category")).then(String::new));
+        self.go("u", "loss ");
+        self.until("no search", "\x1b", |text| hit(text).map(|_| String::new()));
+        self.go("o", "─ Categories");
+        self.press("0l----");
+        self.until("not paused", " ", |text| says(text, "PAUSED"));
         self.screen.wait("LIVE");
     }
 
-    /// Presses a key until the screen is as wanted.
-    fn until(&self, what: &str, key: &str, wanted: impl Fn(&str) -> bool) {
-        for _ in 0..20 {
-            for _ in 0..10 {
-                if wanted(&self.text()) {
-                    return;
-                }
-                sleep(Duration::from_millis(50));
-            }
+    /// Shows a screen.
+    fn go(&self, key: &str, title: &str) {
+        self.until(title, key, |text| (!text.contains(title)).then(String::new));
+    }
+
+    /// Presses a key until `unlike` has nothing more to say; it says what is not as wanted. The key is pressed again when that
+    /// changes, or does not change for long: the machine may be busy.
+    fn until(&self, what: &str, key: &str, unlike: impl Fn(&str) -> Option<String>) {
+        for _ in 0..12 {
+            let Some(before) = unlike(&self.text()) else { return };
             self.press(key);
+            for _ in 0..250 {
+                if unlike(&self.text()).as_ref() != Some(&before) {
+                    break;
+                }
+                sleep(Duration::from_millis(20));
+            }
         }
         panic!("{what}: the screen is\n{}", self.text());
     }
@@ -142,6 +148,11 @@ fn selected(text: &str) -> String {
 /// The target, at the right end of the line of tabs.
 fn target(text: &str) -> String {
     text.lines().nth(1).and_then(|line| line.rsplit_once("  ")).map_or(String::new(), |(_, target)| target.to_owned())
+}
+
+/// The word that follows a mark, where the mark is.
+fn says(text: &str, mark: &str) -> Option<String> {
+    text.split(mark).nth(1).map(|rest| rest.split(' ').next().unwrap_or_default().to_owned())
 }
 
 /// How often something is on the screen.
@@ -239,9 +250,9 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
         (Command::Suspend, _) => running("", |_, now| now.contains("running")),
         (Command::Type, _) => running("", |_, now| now.contains("TYPING")),
 
-        (Command::Up, Where::Lists) => expect("ajj", |before, now| selected(before) != selected(now)),
+        (Command::Up, Where::Lists) => expect("a\x1b[Hjj", |before, now| selected(before) != selected(now)),
         (Command::Down | Command::PageDown | Command::End, Where::Lists) => {
-            expect("a", |before, now| selected(before) != selected(now))
+            expect("a\x1b[H", |before, now| selected(before) != selected(now))
         }
         (Command::PageUp | Command::Home, Where::Lists) => {
             expect("a\x1b[F", |before, now| selected(before) != selected(now))
@@ -337,8 +348,7 @@ fn check(dashboard: &Dashboard, binding: &Binding, key: &Key) {
         dashboard.screen.resize(24, 100);
     }
     if expectation.paused {
-        dashboard.press(" ");
-        dashboard.screen.wait("PAUSED");
+        dashboard.until("paused", " ", |text| (!text.contains("PAUSED")).then(String::new));
     }
     // A command of every place is tried where the expectation leads; any other one in its own place.
     let before = if expectation.before.is_empty() { way(binding.place) } else { expectation.before };

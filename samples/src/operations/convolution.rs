@@ -7,7 +7,7 @@ use memscope_kernels::geometry;
 
 /// The sizes of a convolution with a square filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct ConvolutionShape {
     pub images: u64,
     pub channels: u64,
     pub height: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Shape {
     pub padding: u64,
 }
 
-impl Shape {
+impl ConvolutionShape {
     /// Height and width of the output.
     pub fn out(&self) -> [u64; 2] {
         [self.height, self.width].map(|size| (size + 2 * self.padding - self.side) / self.stride + 1)
@@ -42,7 +42,7 @@ impl Shape {
         for (tensor, elements) in tensors {
             assert_eq!(tensor.elements(), elements, "{} in {self:?}", tensor.name());
         }
-        let Shape { images, channels, height, width, filters, side, stride, padding } = *self;
+        let ConvolutionShape { images, channels, height, width, filters, side, stride, padding } = *self;
         let sizes = [images, channels, height, width, filters, side, stride, padding];
         let tensors = tensors.map(|(tensor, _)| tensor.into());
         tensors.into_iter().chain(sizes.map(|size| dimension(size).into())).collect()
@@ -54,7 +54,7 @@ pub(crate) fn convolution_forward(
     output: &Tensor,
     input: &Tensor,
     weight: &Tensor,
-    shape: &Shape,
+    shape: &ConvolutionShape,
 ) -> Result<(), Error> {
     let arguments = shape.arguments([(output, shape.outputs()), (input, shape.inputs()), (weight, shape.weights())]);
     let [height, width] = shape.out();
@@ -67,7 +67,7 @@ pub(crate) fn convolution_backward_input(
     grad_input: &Tensor,
     grad_output: &Tensor,
     weight: &Tensor,
-    shape: &Shape,
+    shape: &ConvolutionShape,
 ) -> Result<(), Error> {
     let tensors = [(grad_input, shape.inputs()), (grad_output, shape.outputs()), (weight, shape.weights())];
     let rows = dimension(shape.images * shape.height * shape.width);
@@ -80,7 +80,7 @@ pub(crate) fn convolution_backward_weight(
     grad_weight: &Tensor,
     grad_output: &Tensor,
     input: &Tensor,
-    shape: &Shape,
+    shape: &ConvolutionShape,
     accumulate: bool,
 ) -> Result<(), Error> {
     let tensors = [(grad_weight, shape.weights()), (grad_output, shape.outputs()), (input, shape.inputs())];

@@ -21,7 +21,9 @@ pub(crate) use attention::{
     Heads, merge_heads, merge_heads_backward, softmax_backward, softmax_forward, split_qkv, split_qkv_backward,
 };
 pub(crate) use batchnorm::{BatchNorm, batchnorm_backward, batchnorm_forward};
-pub(crate) use convolution::{Shape, convolution_backward_input, convolution_backward_weight, convolution_forward};
+pub(crate) use convolution::{
+    ConvolutionShape, convolution_backward_input, convolution_backward_weight, convolution_forward,
+};
 pub(crate) use elementwise::{AdamW, adamw, add, fill, gelu_backward, gelu_forward, init_normal};
 pub(crate) use elementwise::{Momentum, relu_backward, relu_forward, sgd_momentum};
 pub(crate) use embedding::{embedding_backward_position, embedding_backward_table, embedding_forward};

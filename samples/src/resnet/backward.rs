@@ -145,7 +145,7 @@ fn unit(
 /// What is left of a unit's saved tensors when its normalisation is done.
 struct SavedConvolution {
     input: Rc<Tensor>,
-    shape: operations::Shape,
+    shape: operations::ConvolutionShape,
 }
 
 /// The gradient of the normalisation's input, and what the convolution before it saved.

@@ -9,7 +9,7 @@
 use super::network::{Block, COLOURS, Linear, Network, Unit};
 use super::pass::{Inputs, Map, Pass, Saved, SavedBlock, SavedStem, SavedUnit};
 use crate::gpt::{Parameter, scopes};
-use crate::operations::{self, BatchNorm, Matrix, Product, Shape, Windows};
+use crate::operations::{self, BatchNorm, ConvolutionShape, Matrix, Product, Windows};
 use crate::{Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -94,7 +94,7 @@ fn unit(
     name: &str,
 ) -> Result<(Map, SavedUnit), Error> {
     let filter = unit.convolution.filter;
-    let shape = Shape {
+    let shape = ConvolutionShape {
         images: pass.images(),
         channels: input.channels,
         height: input.height,

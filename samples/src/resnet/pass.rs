@@ -3,7 +3,7 @@
 //! Owns: the list of saved tensors, which memory.md gives with shapes. Refuses: to compute.
 
 use super::arguments::Plan;
-use crate::operations::{Shape, Windows};
+use crate::operations::{ConvolutionShape, Windows};
 use crate::{Device, Error, Tensor};
 use memscope_client::Category;
 use std::rc::Rc;
@@ -45,7 +45,7 @@ pub(super) struct Map {
 pub(super) struct SavedUnit {
     /// What the convolution read: the output of the ReLU or pooling before.
     pub input: Rc<Tensor>,
-    pub shape: Shape,
+    pub shape: ConvolutionShape,
     /// What the normalisation read.
     pub convolved: Tensor,
     pub mean: Tensor,

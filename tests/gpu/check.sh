@@ -129,5 +129,47 @@ status=$?
 [ $status -ne 0 ] && row "OOM: status" ok "$status" || row "OOM: status" failed 0
 same "OOM: found" True "$(json "$work/o.json" 'any(f["kind"] == "oom" for f in r["findings"])')"
 
+# 6. top against nvidia-smi, and the dashboard on a pseudo-terminal.
+"$memscope" top --once --json >"$work/top.json" 2>"$work/top.err"
+same "top: status" 0 $?
+smi() { nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits | head -1 | tr -d ' '; }
+if [ -s "$work/top.json" ]; then
+    same "top: GPUs" "$(nvidia-smi -L | grep -c '^GPU')" "$(json "$work/top.json" 'len(r["devices"])')"
+    same "top: UUID" "$(smi uuid)" "$(json "$work/top.json" 'r["devices"][0]["uuid"]')"
+    same "top: MiB in all" "$(smi memory.total)" "$(json "$work/top.json" 'r["devices"][0]["memory_total"] >> 20')"
+    same "top: W at most" "$(smi power.limit | cut -d. -f1)" "$(json "$work/top.json" 'r["devices"][0]["power_limit_milliwatts"] // 1000')"
+    row "top: now" info "$(json "$work/top.json" '{k: v for k, v in r["devices"][0].items() if v is not None and k not in ("uuid", "name")}')"
+fi
+cat >"$work/dashboard.py" <<'END'
+import fcntl, os, pty, select, signal, struct, sys, termios, time
+pid, master = pty.fork()
+if pid == 0:
+    os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
+    os.execv(sys.argv[1], sys.argv[1:])
+fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+seen, keys, begun = b"", [(4, b"p"), (5, b"a"), (6, b"l"), (6.5, b"o"), (9, b"q"), (9.3, b"e")], time.time()
+while time.time() - begun < 60:
+    if keys and time.time() - begun > keys[0][0]:
+        os.write(master, keys.pop(0)[1])
+    if select.select([master], [], [], 0.1)[0]:
+        try:
+            data = os.read(master, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        seen += data
+        if b"\x1b[6n" in data:
+            os.write(master, b"\x1b[1;1R")
+open(os.environ["SCREEN_FILE"], "wb").write(seen)
+_, status = os.waitpid(pid, 0)
+print(os.waitstatus_to_exitcode(status))
+END
+SCREEN_FILE="$work/screen" timeout 90 python3 "$work/dashboard.py" "$memscope" run --tui -f -o "$work/d.mscope" -- "$memscope" sample gpt --model gpt2-124m --batch 4 --seq 512 --steps 100000 >"$work/d.status" 2>&1
+# The program is ended by SIGINT, and memscope dies of it as the program did.
+same "dashboard: ended by its key" -2 "$(tail -1 "$work/d.status")"
+same "dashboard: profile" True "$([ -s "$work/d.mscope" ] && echo True)"
+[ -n "${OUT:-}" ] && cp "$work/screen" "$OUT/screen"
+
 echo "$SECONDS s"
 exit $failed

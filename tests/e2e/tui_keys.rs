@@ -70,7 +70,8 @@ impl Dashboard {
         self.go("a", "─ Live allocations");
         self.until("no filter", "\x1b", |text| says(text, "─ Live allocations / "));
         self.until("no groups", "b", |text| says(text, "allocations by "));
-        self.go("s", " scopes ─");
+        self.go("s", "─ Scopes");
+        self.screen.wait_until("the scopes", |screen| !screen.text().contains("─ 0 scopes ─"));
         self.until("no search", "\x1b", |text| says(text, "─ Scopes / "));
         self.until("no icicle", "v", |text| (!text.contains("by category")).then(String::new));
         self.go("u", "loss ");
@@ -214,12 +215,12 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
         (Command::Device, _) if device == 1 => running("", |_, now| target(now) == "GPU 0"),
         (Command::Device, _) => running("", |_, now| target(now) == "total" || target(now) == "GPU 1"),
         (Command::Earlier, _) => expect("", |before, now| {
-            let (before, now) = (at(before), at(now));
-            now.seconds < before.seconds && now.seconds > before.seconds * 0.96
+            let (from, to) = (at(before), at(now));
+            to.seconds <= from.seconds && to.seconds > from.seconds * 0.96 && before != now
         }),
         (Command::Later, _) => expect("[\x1b[1;2D", |before, now| {
-            let (before, now) = (at(before), at(now));
-            now.seconds > before.seconds && now.seconds < before.seconds * 1.05
+            let (from, to) = (at(before), at(now));
+            to.seconds >= from.seconds && to.seconds < from.seconds * 1.05 && before != now
         }),
         (Command::MuchEarlier, _) => expect("", |before, now| {
             let (before, now) = (at(before), at(now));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::anchors::{gpt2_activations, gpt2_parameters};
-use crate::memscope::{Place, number, stderr};
+use crate::memscope::{Place, number, stderr, stdout};
 
 const LAYERS: u64 = 12;
 const H: u64 = 768;
@@ -155,4 +155,26 @@ fn a_fraction_of_the_device_is_its_capacity() {
     assert!(number(&report, "/peak/bytes") <= quarter);
     // The driver was never asked for more than it has.
     assert_eq!(number(&report, "/totals/refused"), 0);
+}
+
+#[test]
+fn the_largest_batch_is_found_by_trials() {
+    let place = Place::new();
+    let (output, report) = place.record(&format!(
+        "--device rtx3090-24gb --no-compute -- {} sample gpt --model gpt2-124m --seq 1024 --batch auto",
+        env!("CARGO_BIN_EXE_memscope")
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let peak = |batch: u64| {
+        let n = batch * 1_024;
+        let activations = gpt2_activations(LAYERS, batch, 1_024, H, 12, V);
+        12 * gpt2_parameters(LAYERS, H) + activations + 2 * 4 * n * V + 2 * 8 * n + 4
+    };
+    let largest = (1..).take_while(|&batch| peak(batch) <= 24 << 30).last().expect("one sequence fits");
+    let text = stdout(&output);
+    assert!(text.contains(&format!("batch {largest}: fits")), "{largest}: {text}");
+    assert!(text.contains(&format!("batch {}: out of device memory: `", largest + 1)), "{largest}: {text}");
+    assert!(text.contains(&format!("batch {largest} × 1024 tokens")), "{largest}: {text}");
+    assert!(text.trim_end().lines().last().is_some_and(|line| line.starts_with("step 3/3")), "{text}");
+    assert!(number(&report, "/peak/bytes") >= peak(largest));
 }

@@ -5,9 +5,11 @@
 //! Everything is on the default stream and on one thread. The driver is reached through cudarc's thin layer, one call of
 //! ours for one call of the driver, so that a profile shows exactly what this code asks for.
 
+use crate::ledger::Ledger;
 use crate::techniques::{Budget, MemoryFraction};
 use crate::{Error, Tensor};
 use cudarc::driver::{result, sys};
+use memscope_client::Category;
 use memscope_kernels::{IMAGES, KERNELS, Kernel, Launch, ParameterType};
 use memscope_wire::env;
 use std::cell::Cell;
@@ -27,7 +29,7 @@ pub struct Device {
     computes: bool,
     /// What tensors may hold, if that is less than the device; and what they hold.
     budget: Cell<Option<Budget>>,
-    held: Cell<u64>,
+    ledger: Ledger,
     // The context is current on the thread that opened the device, and only there.
     not_send: std::marker::PhantomData<*const ()>,
 }
@@ -61,7 +63,7 @@ impl Device {
             name,
             computes: !(is_set(SIMULATED) && is_set(WITHOUT_COMPUTE)),
             budget: Cell::new(None),
-            held: Cell::new(0),
+            ledger: Ledger::default(),
             not_send: std::marker::PhantomData,
         };
         // SAFETY: the context was retained above and lives as long as the device.
@@ -117,18 +119,33 @@ impl Device {
     /// The budget that `bytes` more would exceed, and the bytes that are left in it.
     pub(crate) fn exceeded_by(&self, bytes: u64) -> Option<(Budget, u64)> {
         let budget = self.budget.get()?;
-        let left = budget.limit.saturating_sub(self.held.get());
+        let left = budget.limit.saturating_sub(self.ledger.sum());
         (bytes > left).then_some((budget, left))
     }
 
-    /// A tensor holds `bytes` more.
-    pub(crate) fn hold(&self, bytes: u64) {
-        self.held.set(self.held.get() + bytes);
+    /// Bytes that tensors of `category` hold on it now.
+    pub fn live_bytes(&self, category: Category) -> u64 {
+        self.ledger.live(category)
     }
 
-    /// A tensor has given `bytes` back.
-    pub(crate) fn release(&self, bytes: u64) {
-        self.held.set(self.held.get() - bytes);
+    /// The most bytes that tensors of `category` have held since [`Device::forget_peaks`].
+    pub fn peak_bytes(&self, category: Category) -> u64 {
+        self.ledger.peak(category)
+    }
+
+    /// The most bytes that all tensors together have held since [`Device::forget_peaks`].
+    pub fn peak_of_all_bytes(&self) -> u64 {
+        self.ledger.largest_sum()
+    }
+
+    /// Lets peaks count from what tensors hold now.
+    pub fn forget_peaks(&self) {
+        self.ledger.forget_peaks();
+    }
+
+    /// The sums, for tensors to enter themselves.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// Launches a kernel on the default stream.

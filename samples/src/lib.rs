@@ -9,6 +9,7 @@
 mod device;
 mod error;
 pub mod gpt;
+mod ledger;
 mod operations;
 mod pinned;
 pub mod resnet;

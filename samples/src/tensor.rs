@@ -17,6 +17,7 @@ pub struct Tensor {
     address: u64,
     elements: u64,
     bytes: u64,
+    category: Category,
     name: String,
     device: Rc<Device>,
 }
@@ -91,8 +92,8 @@ impl Tensor {
             _ => driver_error("cuMemAlloc", name, error),
         })?;
         memscope::tag(address, category, name);
-        device.hold(bytes);
-        Ok(Tensor { address, elements, bytes, name: name.to_owned(), device: Rc::clone(device) })
+        device.ledger().add(category, bytes);
+        Ok(Tensor { address, elements, bytes, category, name: name.to_owned(), device: Rc::clone(device) })
     }
 
     /// Its address on the device.
@@ -103,6 +104,11 @@ impl Tensor {
     /// How many floats, integers or bytes it holds.
     pub fn elements(&self) -> u64 {
         self.elements
+    }
+
+    /// Bytes that it takes on the device.
+    pub fn size_in_bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Its name, e.g. `transformer.h.3.attn.qkv.weight`.
@@ -146,7 +152,7 @@ impl Drop for Tensor {
     fn drop(&mut self) {
         // SAFETY: allocated by this tensor and freed once. An error has been reported by an earlier call already.
         let _ = unsafe { result::free_sync(self.address) };
-        self.device.release(self.bytes);
+        self.device.ledger().remove(self.category, self.bytes);
     }
 }
 

@@ -151,6 +151,7 @@ impl Plan {
             )));
         }
         self.techniques.check()?;
+        self.techniques.activations.check(self.configuration.layers)?;
         let micro_batches = self.techniques.gradients.micro_batches();
         if !self.batch.is_multiple_of(micro_batches) {
             return Err(Error::Arguments(format!(
@@ -222,6 +223,8 @@ mod tests {
             ("--offload optimizer --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
             ("--memory-fraction 0", "--memory-fraction 0 is not a share"),
             ("--memory-fraction 1.5", "--memory-fraction 1.5 is not a share"),
+            ("--checkpoint every=0", "--checkpoint every=0 is out of range"),
+            ("--checkpoint every=5", "--checkpoint every=5 is out of range: the model has 4 layers"),
             ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),
         ] {
             let Err(Error::Arguments(text)) = plan(line) else { panic!("{line} was taken") };

@@ -6,12 +6,11 @@
 //! A function takes the gradient of its output and what forward saved, both by value where it is the last to read them,
 //! and gives the gradient of its input, a temporary. Gradients of parameters are written where they belong.
 
-use super::forward::{head_name, score_scale};
-use super::model::Family;
+use super::forward::{attention_probabilities, head_name, score_scale};
+use super::layers;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
-use super::pass::{Inputs, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
-use super::scopes;
+use super::pass::{Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
 use crate::operations::{self, Matrix, Product};
 use crate::{Error, Tensor};
 use memscope_client as memscope;
@@ -25,9 +24,9 @@ pub(super) fn backward(
     log_probabilities: Tensor,
 ) -> Result<(), Error> {
     let family = pass.plan.configuration.family;
-    let Saved { embedding_norm, blocks, transform, final_norm, decoder_input } = saved;
+    let Saved { embedding_norm, layers: kept, transform, final_norm, decoder_input } = saved;
     let grad_logits = loss(pass, inputs, log_probabilities)?;
-    let mut grad = {
+    let grad = {
         let _scope = memscope::scope(head_name(family));
         let grad_normal = decoder(pass, network, &decoder_input, grad_logits)?;
         drop(decoder_input);
@@ -37,13 +36,7 @@ pub(super) fn backward(
             Some((bert, saved)) => bert_transform(pass, &mut bert.transform, grad, saved)?,
         }
     };
-    for (block, saved) in network.blocks.iter_mut().zip(blocks).rev() {
-        let _scopes = scopes::module(&block.name);
-        grad = match family {
-            Family::Gpt2 => block_with_norms_before(pass, block, grad, saved)?,
-            Family::Bert => block_with_norms_after(pass, block, grad, saved)?,
-        };
-    }
+    let grad = layers::backward(pass, network, grad, kept)?;
     embeddings(pass, network, inputs, grad, embedding_norm)
 }
 
@@ -84,37 +77,35 @@ fn bert_transform(
     linear(pass, transform, &input, &grad_transformed, "transform.input.grad")
 }
 
-fn block_with_norms_before(
+pub(super) fn block_with_norms_before(
     pass: &Pass<'_>,
+    name: &str,
     block: &mut Block<Parameter>,
     grad: Tensor,
     saved: SavedBlock,
 ) -> Result<Tensor, Error> {
     let SavedBlock { norm_1, attention: saved_attention, norm_2, mlp: saved_mlp } = saved;
-    let grad_normal = mlp(pass, block, &grad, saved_mlp)?;
-    let name = format!("{}.ln_2", block.name);
-    let through_mlp = norm(pass, &mut block.norm_2, grad_normal, norm_2, &name)?;
+    let grad_normal = mlp(pass, name, block, &grad, saved_mlp)?;
+    let through_mlp = norm(pass, &mut block.norm_2, grad_normal, norm_2, &format!("{name}.ln_2"))?;
     let grad = sum(grad, through_mlp)?;
-    let grad_normal = attention(pass, block, &grad, saved_attention)?;
-    let name = format!("{}.ln_1", block.name);
-    let through_attention = norm(pass, &mut block.norm_1, grad_normal, norm_1, &name)?;
+    let grad_normal = attention(pass, name, block, &grad, saved_attention)?;
+    let through_attention = norm(pass, &mut block.norm_1, grad_normal, norm_1, &format!("{name}.ln_1"))?;
     sum(grad, through_attention)
 }
 
-fn block_with_norms_after(
+pub(super) fn block_with_norms_after(
     pass: &Pass<'_>,
+    name: &str,
     block: &mut Block<Parameter>,
     grad: Tensor,
     saved: SavedBlock,
 ) -> Result<Tensor, Error> {
     let SavedBlock { norm_1, attention: saved_attention, norm_2, mlp: saved_mlp } = saved;
-    let name = format!("{}.ln_2", block.name);
-    let grad = norm(pass, &mut block.norm_2, grad, norm_2, &name)?;
-    let through_mlp = mlp(pass, block, &grad, saved_mlp)?;
+    let grad = norm(pass, &mut block.norm_2, grad, norm_2, &format!("{name}.ln_2"))?;
+    let through_mlp = mlp(pass, name, block, &grad, saved_mlp)?;
     let grad = sum(grad, through_mlp)?;
-    let name = format!("{}.ln_1", block.name);
-    let grad = norm(pass, &mut block.norm_1, grad, norm_1, &name)?;
-    let through_attention = attention(pass, block, &grad, saved_attention)?;
+    let grad = norm(pass, &mut block.norm_1, grad, norm_1, &format!("{name}.ln_1"))?;
+    let through_attention = attention(pass, name, block, &grad, saved_attention)?;
     sum(grad, through_attention)
 }
 
@@ -182,13 +173,14 @@ fn project(
 
 fn attention(
     pass: &Pass<'_>,
+    name: &str,
     block: &mut Block<Parameter>,
     grad_output: &Tensor,
     saved: SavedAttention,
 ) -> Result<Tensor, Error> {
     let _scope = memscope::scope("attn");
     let SavedAttention { input, q, k, v, probabilities, merged } = saved;
-    let name = format!("{}.attn", block.name);
+    let name = format!("{name}.attn");
     let heads = pass.heads();
 
     let grad_merged = linear(pass, &mut block.projection, &merged, grad_output, &format!("{name}.merged.grad"))?;
@@ -197,6 +189,13 @@ fn attention(
     operations::merge_heads_backward(&grad_context, &grad_merged, heads)?;
     drop(grad_merged);
 
+    let probabilities = match probabilities {
+        Some(kept) => kept,
+        None => {
+            let _scope = memscope::scope("recompute");
+            attention_probabilities(&pass.keeping(Keeping::Again), &name, &q, &k)?
+        }
+    };
     let [grad_q, grad_k, grad_v] = dot_product_attention(pass, &name, grad_context, [q, k, v], probabilities)?;
     let grad_qkv = pass.workspace(&format!("{name}.qkv.grad"), &[pass.rows(), 3 * pass.width()])?;
     operations::split_qkv_backward(&grad_qkv, [&grad_q, &grad_k, &grad_v], heads)?;
@@ -237,10 +236,16 @@ fn dot_product_attention(
     Ok([grad_q, grad_k, grad_v])
 }
 
-fn mlp(pass: &Pass<'_>, block: &mut Block<Parameter>, grad_output: &Tensor, saved: SavedMlp) -> Result<Tensor, Error> {
+fn mlp(
+    pass: &Pass<'_>,
+    name: &str,
+    block: &mut Block<Parameter>,
+    grad_output: &Tensor,
+    saved: SavedMlp,
+) -> Result<Tensor, Error> {
     let _scope = memscope::scope("mlp");
     let SavedMlp { input, expanded, activated } = saved;
-    let name = format!("{}.mlp", block.name);
+    let name = format!("{name}.mlp");
     let grad_activated = linear(pass, &mut block.contract, &activated, grad_output, &format!("{name}.gelu.grad"))?;
     drop(activated);
     let grad_expanded = pass.workspace(&format!("{name}.fc.grad"), &[pass.rows(), 4 * pass.width()])?;

@@ -3,12 +3,13 @@
 //! Owns: the order of operations, and which results are kept (activations) and which are freed at once (workspace).
 //! Refuses: to know what the kernels do.
 
+use super::layers;
 use super::model::Family;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
-use super::pass::{Inputs, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
-use super::scopes;
+use super::pass::{Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
 use crate::operations::{self, Matrix, Product};
+use crate::techniques::Checkpoint;
 use crate::{Error, Tensor};
 use memscope_client as memscope;
 use std::rc::Rc;
@@ -20,17 +21,8 @@ pub(super) fn forward(
     inputs: &Inputs,
 ) -> Result<(Tensor, Saved), Error> {
     let family = pass.plan.configuration.family;
-    let (mut stream, embedding_norm) = embed(pass, network, inputs)?;
-    let mut blocks = Vec::with_capacity(network.blocks.len());
-    for block in &network.blocks {
-        let _scopes = scopes::module(&block.name);
-        let (output, saved) = match family {
-            Family::Gpt2 => block_with_norms_before(pass, block, &stream)?,
-            Family::Bert => block_with_norms_after(pass, block, &stream)?,
-        };
-        stream = output;
-        blocks.push(saved);
-    }
+    let (stream, embedding_norm) = embed(pass, network, inputs)?;
+    let (stream, layers) = layers::forward(pass, network, stream)?;
     let _scope = memscope::scope(head_name(family));
     let (decoder_input, final_norm, transform) = match &network.bert {
         None => {
@@ -49,7 +41,7 @@ pub(super) fn forward(
         }
     };
     let logits = decode(pass, network, &decoder_input)?;
-    Ok((logits, Saved { embedding_norm, blocks, transform, final_norm, decoder_input }))
+    Ok((logits, Saved { embedding_norm, layers, transform, final_norm, decoder_input }))
 }
 
 /// The name of the scope of everything after the blocks.
@@ -88,34 +80,34 @@ fn embed(
 }
 
 /// GPT-2: x + attention(norm(x)), and the same with the MLP.
-fn block_with_norms_before(
+pub(super) fn block_with_norms_before(
     pass: &Pass<'_>,
+    name: &str,
     block: &Block<Parameter>,
     input: &Rc<Tensor>,
 ) -> Result<(Rc<Tensor>, SavedBlock), Error> {
-    let name = &block.name;
     let (normal, norm_1) = norm(pass, &block.norm_1, Rc::clone(input), &format!("{name}.ln_1"))?;
-    let (attended, attention) = attention(pass, block, normal)?;
+    let (attended, attention) = attention(pass, name, block, normal)?;
     let middle = residual(pass, input, attended, &format!("{name}.attn.residual"))?;
     let (normal, norm_2) = norm(pass, &block.norm_2, Rc::clone(&middle), &format!("{name}.ln_2"))?;
-    let (computed, mlp) = mlp(pass, block, normal)?;
-    let output = residual(pass, &middle, computed, &format!("{name}.mlp.residual"))?;
+    let (computed, mlp) = mlp(pass, name, block, normal)?;
+    let output = residual(&pass.for_output(), &middle, computed, &format!("{name}.mlp.residual"))?;
     Ok((output, SavedBlock { norm_1, attention, norm_2, mlp }))
 }
 
 /// BERT: norm(x + attention(x)), and the same with the MLP.
-fn block_with_norms_after(
+pub(super) fn block_with_norms_after(
     pass: &Pass<'_>,
+    name: &str,
     block: &Block<Parameter>,
     input: &Rc<Tensor>,
 ) -> Result<(Rc<Tensor>, SavedBlock), Error> {
-    let name = &block.name;
-    let (attended, attention) = attention(pass, block, Rc::clone(input))?;
+    let (attended, attention) = attention(pass, name, block, Rc::clone(input))?;
     let sum = residual(pass, input, attended, &format!("{name}.attn.residual"))?;
     let (middle, norm_1) = norm(pass, &block.norm_1, sum, &format!("{name}.ln_1"))?;
-    let (computed, mlp) = mlp(pass, block, Rc::clone(&middle))?;
+    let (computed, mlp) = mlp(pass, name, block, Rc::clone(&middle))?;
     let sum = residual(pass, &middle, computed, &format!("{name}.mlp.residual"))?;
-    let (output, norm_2) = norm(pass, &block.norm_2, sum, &format!("{name}.ln_2"))?;
+    let (output, norm_2) = norm_for(&pass.for_output(), pass, &block.norm_2, sum, &format!("{name}.ln_2"))?;
     Ok((output, SavedBlock { norm_1, attention, norm_2, mlp }))
 }
 
@@ -132,8 +124,19 @@ fn norm(
     input: Rc<Tensor>,
     name: &str,
 ) -> Result<(Rc<Tensor>, SavedNorm), Error> {
+    norm_for(pass, pass, norm, input, name)
+}
+
+/// The same, with an output that is kept otherwise than the statistics.
+fn norm_for(
+    for_output: &Pass<'_>,
+    pass: &Pass<'_>,
+    norm: &Norm<Parameter>,
+    input: Rc<Tensor>,
+    name: &str,
+) -> Result<(Rc<Tensor>, SavedNorm), Error> {
     let _scope = memscope::scope(name.rsplit('.').next().unwrap_or(name));
-    let output = pass.activation(&format!("{name}.output"), &[pass.rows(), pass.width()])?;
+    let output = for_output.activation(&format!("{name}.output"), &[pass.rows(), pass.width()])?;
     let mean = pass.activation(&format!("{name}.mean"), &[pass.rows()])?;
     let rstd = pass.activation(&format!("{name}.rstd"), &[pass.rows()])?;
     operations::layernorm_forward(&output, [&mean, &rstd], &input, norm.weight.weight(), norm.bias.weight())?;
@@ -159,9 +162,13 @@ fn project(
 }
 
 /// The attention's output before it is added to the residual stream, (rows, width), a temporary.
-fn attention(pass: &Pass<'_>, block: &Block<Parameter>, input: Rc<Tensor>) -> Result<(Tensor, SavedAttention), Error> {
+fn attention(
+    pass: &Pass<'_>,
+    name: &str,
+    block: &Block<Parameter>,
+    input: Rc<Tensor>,
+) -> Result<(Tensor, SavedAttention), Error> {
     let _scope = memscope::scope("attn");
-    let name = &block.name;
     let heads = pass.heads();
     let (rows, width, t, d) = (pass.rows(), pass.width(), heads.sequence, heads.head_width);
 
@@ -172,13 +179,9 @@ fn attention(pass: &Pass<'_>, block: &Block<Parameter>, input: Rc<Tensor>) -> Re
     operations::split_qkv([&q, &k, &v], &qkv, heads)?;
     drop(qkv);
 
-    let scores = pass.workspace(&format!("{name}.attn.scores"), &pass.shape_of_scores())?;
-    let (a, b) = (Matrix::new(&q, t, d), Matrix::new(&k, t, d).transposed());
-    operations::matmul(&Product { alpha: score_scale(d), ..Product::new(&scores, a, b) })?;
-    let probabilities = pass.activation(&format!("{name}.attn.probabilities"), &pass.shape_of_scores())?;
-    let causal = pass.plan.configuration.family == Family::Gpt2;
-    operations::softmax_forward(&probabilities, &scores, t, causal)?;
-    drop(scores);
+    let selective = pass.plan.techniques.activations.checkpoint == Checkpoint::Selective;
+    let kept = if selective { pass.keeping(Keeping::Dropped { output: false }) } else { *pass };
+    let probabilities = attention_probabilities(&kept, &format!("{name}.attn"), &q, &k)?;
 
     let context = pass.workspace(&format!("{name}.attn.context"), &pass.shape_of_heads())?;
     let (a, b) = (Matrix::new(&probabilities, t, t), Matrix::new(&v, t, d));
@@ -186,10 +189,24 @@ fn attention(pass: &Pass<'_>, block: &Block<Parameter>, input: Rc<Tensor>) -> Re
     let merged = pass.activation(&format!("{name}.attn.merged"), &[rows, width])?;
     operations::merge_heads(&merged, &context, heads)?;
     drop(context);
+    let probabilities = (!selective).then_some(probabilities);
 
     let output = pass.workspace(&format!("{name}.attn.output"), &[rows, width])?;
     linear(pass, &block.projection, &merged, &output)?;
     Ok((output, SavedAttention { input, q, k, v, probabilities, merged }))
+}
+
+/// softmax(scale · q · kᵀ) (B, H, T, T).
+pub(super) fn attention_probabilities(pass: &Pass<'_>, name: &str, q: &Tensor, k: &Tensor) -> Result<Tensor, Error> {
+    let heads = pass.heads();
+    let (t, d) = (heads.sequence, heads.head_width);
+    let scores = pass.workspace(&format!("{name}.scores"), &pass.shape_of_scores())?;
+    let (a, b) = (Matrix::new(q, t, d), Matrix::new(k, t, d).transposed());
+    operations::matmul(&Product { alpha: score_scale(d), ..Product::new(&scores, a, b) })?;
+    let probabilities = pass.activation(&format!("{name}.probabilities"), &pass.shape_of_scores())?;
+    let causal = pass.plan.configuration.family == Family::Gpt2;
+    operations::softmax_forward(&probabilities, &scores, t, causal)?;
+    Ok(probabilities)
 }
 
 /// Scores are divided by √(width of a head).
@@ -198,9 +215,8 @@ pub(super) fn score_scale(head_width: u64) -> f32 {
 }
 
 /// The MLP's output before it is added to the residual stream, (rows, width), a temporary.
-fn mlp(pass: &Pass<'_>, block: &Block<Parameter>, input: Rc<Tensor>) -> Result<(Tensor, SavedMlp), Error> {
+fn mlp(pass: &Pass<'_>, name: &str, block: &Block<Parameter>, input: Rc<Tensor>) -> Result<(Tensor, SavedMlp), Error> {
     let _scope = memscope::scope("mlp");
-    let name = &block.name;
     let (rows, width) = (pass.rows(), pass.width());
     let expanded = pass.activation(&format!("{name}.mlp.fc"), &[rows, 4 * width])?;
     linear(pass, &block.expand, &input, &expanded)?;

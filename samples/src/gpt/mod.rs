@@ -11,6 +11,7 @@
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
 //! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
+//! | layers | the blocks one after another, and what each keeps or computes again |
 //! | scopes | module paths as scopes of the profile |
 #![doc = include_str!("memory.md")]
 
@@ -18,6 +19,7 @@ mod arguments;
 mod backward;
 mod data;
 mod forward;
+mod layers;
 mod model;
 mod network;
 mod optimizer;
@@ -65,6 +67,8 @@ pub enum Progress {
         /// How long it took.
         time: Duration,
     },
+    /// What a technique chose by itself.
+    Chosen(String),
     /// A step is done.
     Step {
         /// Its number, from 1.
@@ -105,6 +109,9 @@ pub fn train(
     let mut trainer = Trainer::new(&plan, device)?;
     let of = plan.steps;
     progress(Progress::Started { plan, parameters, device: name, simulated })?;
+    if let Some(choice) = trainer.choice() {
+        progress(Progress::Chosen(choice))?;
+    }
     let mut losses = Vec::new();
     for number in 1..=of {
         let start = Instant::now();
@@ -165,6 +172,7 @@ impl std::fmt::Display for Progress {
                 let fits = refused.as_deref().unwrap_or("fits");
                 write!(f, "batch {batch}: {fits}  {:.2} s", time.as_secs_f64())
             }
+            Progress::Chosen(choice) => f.write_str(choice),
             Progress::Step { number, of, loss, time } => {
                 let loss = loss.map_or("not computed".to_owned(), |loss| format!("{loss:.4}"));
                 write!(f, "step {number}/{of}  loss {loss}  {:.2} s", time.as_secs_f64())

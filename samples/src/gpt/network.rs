@@ -43,8 +43,6 @@ pub(crate) struct Norm<P> {
 
 /// A transformer block. In GPT-2 each norm comes before its part, in BERT after.
 pub(crate) struct Block<P> {
-    /// Name of the block's module, e.g. `transformer.h.3`.
-    pub name: String,
     pub norm_1: Norm<P>,
     /// (3 · width, width)
     pub qkv: Linear<P>,
@@ -75,6 +73,8 @@ pub(crate) struct Network<P> {
     /// (positions, width)
     pub positions: P,
     pub blocks: Vec<Block<P>>,
+    /// Names of the layers' modules, e.g. `transformer.h.3`.
+    pub layer_names: Vec<String>,
     /// Before GPT-2's head, or inside BERT's.
     pub final_norm: Norm<P>,
     /// (vocabulary, width); the token embedding when there is none.
@@ -103,9 +103,8 @@ impl<P> Network<P> {
                 Some((token_types, maker.norm(&format!("{model}.norm"), width)?))
             }
         };
-        let blocks = (0..layers)
-            .map(|layer| maker.block(format!("{blocks_in}.{block}.{layer}"), width))
-            .collect::<Result<Vec<_>, E>>()?;
+        let layer_names: Vec<String> = (0..layers).map(|layer| format!("{blocks_in}.{block}.{layer}")).collect();
+        let blocks = layer_names.iter().map(|name| maker.block(name, width)).collect::<Result<Vec<_>, E>>()?;
         let (final_norm, transform) = match family {
             Family::Gpt2 => (maker.norm(&format!("{model}.ln_f"), width)?, None),
             Family::Bert => {
@@ -127,7 +126,22 @@ impl<P> Network<P> {
                 decoder_bias: maker.vector(format!("{decoder_name}.bias"), vocabulary, 0.0)?,
             }),
         };
-        Ok(Network { tokens, positions, blocks, final_norm, decoder, bert })
+        Ok(Network { tokens, positions, blocks, layer_names, final_norm, decoder, bert })
+    }
+
+    /// How many layers there are.
+    pub fn layers(&self) -> usize {
+        self.layer_names.len()
+    }
+
+    /// A layer's name and block.
+    pub fn layer(&self, layer: usize) -> (&str, &Block<P>) {
+        (&self.layer_names[layer], &self.blocks[layer])
+    }
+
+    /// A layer's name and block.
+    pub fn layer_mut(&mut self, layer: usize) -> (&str, &mut Block<P>) {
+        (&self.layer_names[layer], &mut self.blocks[layer])
     }
 
     /// Every parameter, in the order in which they were made.
@@ -141,7 +155,7 @@ impl<P> Network<P> {
             last = Some(&mut bert.decoder_bias);
         }
         for block in &mut self.blocks {
-            let Block { norm_1, qkv, projection, norm_2, expand, contract, .. } = block;
+            let Block { norm_1, qkv, projection, norm_2, expand, contract } = block;
             all.extend([&mut norm_1.weight, &mut norm_1.bias, &mut qkv.weight, &mut qkv.bias]);
             all.extend([&mut projection.weight, &mut projection.bias, &mut norm_2.weight, &mut norm_2.bias]);
             all.extend([&mut expand.weight, &mut expand.bias, &mut contract.weight, &mut contract.bias]);
@@ -194,7 +208,7 @@ impl<P, E> Maker<'_, P, E> {
         Ok(Linear { weight, bias: self.vector(format!("{name}.bias"), outputs, 0.0)? })
     }
 
-    fn block(&mut self, name: String, width: u64) -> Result<Block<P>, E> {
+    fn block(&mut self, name: &str, width: u64) -> Result<Block<P>, E> {
         Ok(Block {
             norm_1: self.norm(&format!("{name}.ln_1"), width)?,
             qkv: self.linear(&format!("{name}.attn.qkv"), 3 * width, width, false)?,
@@ -202,7 +216,6 @@ impl<P, E> Maker<'_, P, E> {
             norm_2: self.norm(&format!("{name}.ln_2"), width)?,
             expand: self.linear(&format!("{name}.mlp.fc"), 4 * width, width, false)?,
             contract: self.linear(&format!("{name}.mlp.proj"), width, 4 * width, true)?,
-            name,
         })
     }
 }

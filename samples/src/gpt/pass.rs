@@ -9,15 +9,29 @@ use crate::operations::Heads;
 use crate::techniques::optimizer_in_backward;
 use crate::{Device, Error, Tensor};
 use memscope_client::Category;
+use std::ops::Range;
 use std::rc::Rc;
 
+/// What becomes of the results that backward reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// They are kept.
+    Kept,
+    /// They are not, save the output of a block if `output`: to be kept itself, as the input of what comes after.
+    Dropped { output: bool },
+    /// They were not kept, and are computed again for backward.
+    Again,
+}
+
 /// One forward and backward pass over a batch.
+#[derive(Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub device: &'a Rc<Device>,
     /// The plan of this pass: of a micro-batch, where a batch is cut into several.
     pub plan: &'a Plan,
     /// The optimizer, where it updates a parameter in the backward pass.
     pub optimizer: Option<&'a Optimizer>,
+    pub keeping: Keeping,
 }
 
 impl Pass<'_> {
@@ -54,9 +68,26 @@ impl Pass<'_> {
         [batch, heads, sequence, sequence]
     }
 
-    /// A tensor that is kept for backward.
+    /// A tensor that backward reads, if it is kept.
     pub fn activation(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
-        Tensor::floats(self.device, Category::Activations, name, shape)
+        match self.keeping {
+            Keeping::Kept => Tensor::floats(self.device, Category::Activations, name, shape),
+            Keeping::Dropped { .. } => self.workspace(name, shape),
+            Keeping::Again => Tensor::floats(self.device, Category::Activations, &format!("{name}.recomputed"), shape),
+        }
+    }
+
+    /// The same pass, in which a block's results are kept or not.
+    pub fn keeping(self, keeping: Keeping) -> Self {
+        Pass { keeping, ..self }
+    }
+
+    /// The same pass, for the output of a block.
+    pub fn for_output(self) -> Self {
+        match self.keeping {
+            Keeping::Dropped { output: true } => self.keeping(Keeping::Kept),
+            _ => self,
+        }
     }
 
     /// A temporary.
@@ -78,7 +109,8 @@ pub(super) struct SavedAttention {
     pub q: Tensor,
     pub k: Tensor,
     pub v: Tensor,
-    pub probabilities: Tensor,
+    /// None where backward computes them again.
+    pub probabilities: Option<Tensor>,
     pub merged: Tensor,
 }
 
@@ -97,16 +129,37 @@ pub(super) struct SavedBlock {
     pub mlp: SavedMlp,
 }
 
+impl SavedBlock {
+    /// Bytes of all that is kept.
+    pub fn size_in_bytes(&self) -> u64 {
+        let SavedBlock { norm_1, attention, norm_2, mlp } = self;
+        let SavedAttention { input, q, k, v, probabilities, merged } = attention;
+        let of_norms = [norm_1, norm_2].map(|norm| [&*norm.input, &norm.mean, &norm.rstd]).concat();
+        let of_attention = [&**input, q, k, v, merged];
+        let of_mlp = [&*mlp.input, &mlp.expanded, &mlp.activated];
+        let all = of_norms.into_iter().chain(of_attention).chain(of_mlp).chain(probabilities);
+        all.map(Tensor::size_in_bytes).sum()
+    }
+}
+
 /// Kept by BERT's transform before the decoder.
 pub(super) struct SavedTransform {
     pub input: Rc<Tensor>,
     pub transformed: Tensor,
 }
 
+/// Kept by the layers.
+pub(super) enum Kept {
+    /// All that a layer's backward reads.
+    Layer(SavedBlock),
+    /// The input of a segment of layers.
+    Segment { input: Rc<Tensor>, layers: Range<usize> },
+}
+
 /// Kept by the whole model.
 pub(super) struct Saved {
     pub embedding_norm: Option<SavedNorm>,
-    pub blocks: Vec<SavedBlock>,
+    pub layers: Vec<Kept>,
     pub transform: Option<SavedTransform>,
     pub final_norm: SavedNorm,
     /// What the decoder read.

@@ -6,14 +6,15 @@ use super::arguments::Plan;
 use super::backward;
 use super::data::{self, Batch};
 use super::forward;
+use super::layers;
 use super::model::Family;
 use super::network::Network;
 use super::optimizer::Optimizer;
 use super::parameter::Parameter;
-use super::pass::{Inputs, Pass};
+use super::pass::{Inputs, Keeping, Pass};
 use super::random::Random;
 use super::scopes;
-use crate::techniques::{GradientArguments, MemoryFraction, micro_batches, zero_gradient};
+use crate::techniques::{Checkpoint, Choice, GradientArguments, MemoryFraction, micro_batches, zero_gradient};
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -27,6 +28,8 @@ pub struct Trainer {
     network: Network<Parameter>,
     optimizer: Optimizer,
     steps: u64,
+    /// What `--checkpoint auto` chose.
+    choice: Option<Choice>,
 }
 
 impl Trainer {
@@ -52,8 +55,28 @@ impl Trainer {
             // The head's weight too.
             network.tokens.is_used(2);
         }
-        let micro = Plan { batch: plan.batch / plan.techniques.gradients.micro_batches(), ..plan.clone() };
-        Ok(Trainer { plan: plan.clone(), micro, device, network, optimizer, steps: 0 })
+        let mut plan = plan.clone();
+        let mut micro = Plan { batch: plan.batch / plan.techniques.gradients.micro_batches(), ..plan.clone() };
+        let mut choice = None;
+        if plan.techniques.activations.checkpoint == Checkpoint::Auto {
+            let pass = Pass { device: &device, plan: &micro, optimizer: None, keeping: Keeping::Kept };
+            let chosen = layers::choose_segments(&pass, &network)?;
+            for plan in [&mut plan, &mut micro] {
+                plan.techniques.activations.checkpoint = Checkpoint::Every(chosen.every);
+            }
+            choice = Some(chosen);
+        }
+        Ok(Trainer { plan, micro, device, network, optimizer, steps: 0, choice })
+    }
+
+    /// What a technique chose by itself, in words.
+    pub fn choice(&self) -> Option<String> {
+        self.choice.map(|choice| choice.to_string())
+    }
+
+    /// The device that holds the model.
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// One training step; its loss, or none on a device that does not compute.
@@ -113,7 +136,7 @@ impl Trainer {
         let inputs = self.upload(batch)?;
         memscope::phase("forward");
         let optimizer = update.then_some(&self.optimizer);
-        let pass = Pass { device: &self.device, plan: &self.micro, optimizer };
+        let pass = Pass { device: &self.device, plan: &self.micro, optimizer, keeping: Keeping::Kept };
         let (logits, saved) = forward::forward(&pass, &self.network, &inputs)?;
         memscope::phase("loss");
         let (loss, log_probabilities) = forward::loss(&pass, logits, &inputs)?;
@@ -128,7 +151,7 @@ impl Trainer {
     }
 
     fn pass(&self) -> Pass<'_> {
-        Pass { device: &self.device, plan: &self.plan, optimizer: None }
+        Pass { device: &self.device, plan: &self.plan, optimizer: None, keeping: Keeping::Kept }
     }
 
     fn upload(&self, batch: &Batch) -> Result<Inputs, Error> {

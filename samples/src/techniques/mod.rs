@@ -4,9 +4,11 @@
 //! function call, and without flags it does exactly what it did before the technique existed.
 
 mod accumulate;
+mod activations;
 mod adafactor;
 mod adamw;
 pub(crate) mod batch_search;
+mod checkpoint;
 mod eight_bit;
 pub(crate) mod foreach;
 mod gradients;
@@ -18,8 +20,11 @@ mod sgd;
 mod zero_grad;
 
 pub(crate) use accumulate::micro_batches;
+pub use activations::ActivationArguments;
 pub(crate) use adafactor::Factors;
 pub use batch_search::BatchSize;
+pub use checkpoint::Checkpoint;
+pub(crate) use checkpoint::Choice;
 pub(crate) use eight_bit::States;
 pub use gradients::GradientArguments;
 pub(crate) use memory_fraction::Budget;
@@ -45,6 +50,9 @@ pub struct Techniques {
     /// Hold at most this share of the device's memory, above 0 and at most 1
     #[arg(long, value_name = "F")]
     pub memory_fraction: Option<f64>,
+    /// What forward keeps for backward.
+    #[command(flatten)]
+    pub activations: ActivationArguments,
 }
 
 impl Techniques {

@@ -3,9 +3,11 @@
 //!
 //! | file | what belongs there |
 //! | --- | --- |
+//! | checkpoint | blocks computed again: the same gradients, fewer bytes |
 //! | device | how a test gets a simulated libcuda |
 //! | gradients | backward against finite differences |
 //! | lifetimes | gradients that are accumulated, kept or freed early: the same losses |
+//! | measured | one pass, measured |
 //! | optimizers | each optimizer: losses that fall, states, updates against f64 |
 //! | placement | memory that is elsewhere, or less: offloading, a fraction of the device, the largest batch |
 //! | reference | the forward pass against an independent one in f64 |
@@ -13,9 +15,11 @@
 //! | resnet_reference | ResNets against an independent one in f64, and backward against differences of its loss |
 //! | resnet_training | what training is for GPTs, of ResNets |
 
+mod checkpoint;
 mod device;
 mod gradients;
 mod lifetimes;
+mod measured;
 mod optimizers;
 mod placement;
 mod reference;

@@ -34,6 +34,14 @@ pub fn rows(rows: u64) -> Launch {
     launch([rows as u32, 1, 1], [THREADS, 1, 1])
 }
 
+/// Queries, or keys, of one block of the kernels of flash attention.
+const ATTENTION_TILE: u64 = 16;
+
+/// For flash attention over `heads` heads of all sequences; heads · ⌈sequence / 16⌉ from 1 to 2³¹ - 1.
+pub fn attention_tiles(heads: u64, sequence: u64) -> Launch {
+    rows(heads * sequence.div_ceil(ATTENTION_TILE))
+}
+
 /// For kernels of a single block.
 pub fn one_block() -> Launch {
     launch([1, 1, 1], [THREADS, 1, 1])

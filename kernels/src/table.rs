@@ -46,6 +46,8 @@ static SGD: Image = image!("sgd");
 static ADAMW_FOREACH: Image = image!("adamw_foreach");
 static ADAMW8BIT: Image = image!("adamw8bit");
 static ADAFACTOR: Image = image!("adafactor");
+static FLASH_ATTENTION: Image = image!("flash_attention");
+static COMPRESS: Image = image!("compress");
 
 /// Every image.
 pub static IMAGES: &[&Image] = &[
@@ -66,6 +68,8 @@ pub static IMAGES: &[&Image] = &[
     &ADAMW_FOREACH,
     &ADAMW8BIT,
     &ADAFACTOR,
+    &FLASH_ATTENTION,
+    &COMPRESS,
 ];
 
 kernels! {
@@ -129,6 +133,25 @@ kernels! {
     ATTENTION: softmax_backward(
         grad_scores: Pointer, grad_probabilities: Pointer, probabilities: Pointer, sequence: U32,
     ) in attention;
+
+    FLASH_ATTENTION: flash_forward(
+        output: Pointer, log_sums: Pointer, q: Pointer, k: Pointer, v: Pointer, heads: U32, sequence: U32,
+        head_width: U32, causal: U32, scale: F32,
+    ) in flash_attention;
+    FLASH_ATTENTION: flash_inner(
+        inner: Pointer, output: Pointer, grad_output: Pointer, batch: U32, heads: U32, sequence: U32, head_width: U32,
+    ) in flash_attention;
+    FLASH_ATTENTION: flash_backward_queries(
+        grad_q: Pointer, grad_output: Pointer, q: Pointer, k: Pointer, v: Pointer, log_sums: Pointer, inner: Pointer,
+        heads: U32, sequence: U32, head_width: U32, causal: U32, scale: F32,
+    ) in flash_attention;
+    FLASH_ATTENTION: flash_backward_keys(
+        grad_k: Pointer, grad_v: Pointer, grad_output: Pointer, q: Pointer, k: Pointer, v: Pointer, log_sums: Pointer,
+        inner: Pointer, heads: U32, sequence: U32, head_width: U32, causal: U32, scale: F32,
+    ) in flash_attention;
+
+    COMPRESS: compress(codes: Pointer, absmaxes: Pointer, input: Pointer, elements: U64) in compress;
+    COMPRESS: decompress(output: Pointer, codes: Pointer, absmaxes: Pointer, elements: U64) in compress;
 
     LOSS: log_softmax_forward(log_probabilities: Pointer, logits: Pointer, vocabulary: U32) in loss;
     LOSS: log_softmax_backward(

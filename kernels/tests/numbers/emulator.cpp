@@ -79,10 +79,12 @@ static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 #include "adamw_foreach.cu"
 #include "attention.cu"
 #include "batchnorm.cu"
+#include "compress.cu"
 #include "convolution.cu"
 #include "elementwise.cu"
 #include "embedding.cu"
 #include "fill.cu"
+#include "flash_attention.cu"
 #include "layernorm.cu"
 #include "loss.cu"
 #include "matmul.cu"
@@ -157,13 +159,19 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(batchnorm_backward)
     ENTRY(batchnorm_forward)
     ENTRY(bias_backward)
+    ENTRY(compress)
     ENTRY(convolution_backward_input)
     ENTRY(convolution_backward_weight)
     ENTRY(convolution_forward)
+    ENTRY(decompress)
     ENTRY(embedding_backward_position)
     ENTRY(embedding_backward_table)
     ENTRY(embedding_forward)
     ENTRY(fill)
+    ENTRY(flash_backward_keys)
+    ENTRY(flash_backward_queries)
+    ENTRY(flash_forward)
+    ENTRY(flash_inner)
     ENTRY(gelu_backward)
     ENTRY(gelu_forward)
     ENTRY(init_normal)

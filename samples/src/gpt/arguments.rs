@@ -151,7 +151,8 @@ impl Plan {
             )));
         }
         self.techniques.check()?;
-        self.techniques.activations.check(self.configuration.layers)?;
+        let Configuration { layers, width, .. } = self.configuration;
+        self.techniques.activations.check(layers, width / heads)?;
         let micro_batches = self.techniques.gradients.micro_batches();
         if !self.batch.is_multiple_of(micro_batches) {
             return Err(Error::Arguments(format!(
@@ -224,6 +225,14 @@ mod tests {
             ("--memory-fraction 0", "--memory-fraction 0 is not a share"),
             ("--memory-fraction 1.5", "--memory-fraction 1.5 is not a share"),
             ("--checkpoint every=0", "--checkpoint every=0 is out of range"),
+            (
+                "--attention flash --heads 1 --width 129",
+                "--attention flash takes heads of at most 128 and these have 129",
+            ),
+            (
+                "--attention flash --checkpoint selective",
+                "--checkpoint selective does not combine with --attention flash",
+            ),
             ("--checkpoint every=5", "--checkpoint every=5 is out of range: the model has 4 layers"),
             ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),
         ] {

@@ -6,11 +6,14 @@
 //! A function takes the gradient of its output and what forward saved, both by value where it is the last to read them,
 //! and gives the gradient of its input, a temporary. Gradients of parameters are written where they belong.
 
+use super::flash;
 use super::forward::{attention_probabilities, head_name, score_scale};
 use super::layers;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
-use super::pass::{Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
+use super::pass::{
+    Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm, SavedTransform,
+};
 use crate::operations::{self, Matrix, Product};
 use crate::{Error, Tensor};
 use memscope_client as memscope;
@@ -179,28 +182,39 @@ fn attention(
     saved: SavedAttention,
 ) -> Result<Tensor, Error> {
     let _scope = memscope::scope("attn");
-    let SavedAttention { input, q, k, v, probabilities, merged } = saved;
+    let SavedAttention { input, q, k, v, matrix, merged } = saved;
     let name = format!("{name}.attn");
     let heads = pass.heads();
 
     let grad_merged = linear(pass, &mut block.projection, &merged, grad_output, &format!("{name}.merged.grad"))?;
-    drop(merged);
-    let grad_context = pass.workspace(&format!("{name}.context.grad"), &pass.shape_of_heads())?;
-    operations::merge_heads_backward(&grad_context, &grad_merged, heads)?;
-    drop(grad_merged);
-
-    let probabilities = match probabilities {
-        Some(kept) => kept,
-        None => {
-            let _scope = memscope::scope("recompute");
-            attention_probabilities(&pass.keeping(Keeping::Again), &name, &q, &k)?
+    let [grad_q, grad_k, grad_v] = match matrix {
+        SavedMatrix::LogSums(log_sums) => flash::backward(pass, &name, grad_merged, merged, [&q, &k, &v], log_sums)?,
+        SavedMatrix::Probabilities(probabilities) => {
+            drop(merged);
+            let grad_context = apart(pass, &name, grad_merged)?;
+            dot_product_attention(pass, &name, grad_context, [q, k, v], probabilities)?
+        }
+        SavedMatrix::Again => {
+            drop(merged);
+            let grad_context = apart(pass, &name, grad_merged)?;
+            let probabilities = {
+                let _scope = memscope::scope("recompute");
+                attention_probabilities(&pass.keeping(Keeping::Again), &name, &q, &k)?
+            };
+            dot_product_attention(pass, &name, grad_context, [q, k, v], probabilities)?
         }
     };
-    let [grad_q, grad_k, grad_v] = dot_product_attention(pass, &name, grad_context, [q, k, v], probabilities)?;
     let grad_qkv = pass.workspace(&format!("{name}.qkv.grad"), &[pass.rows(), 3 * pass.width()])?;
     operations::split_qkv_backward(&grad_qkv, [&grad_q, &grad_k, &grad_v], heads)?;
     drop((grad_q, grad_k, grad_v));
     linear(pass, &mut block.qkv, &input, &grad_qkv, &format!("{name}.input.grad"))
+}
+
+/// The gradient of the context (B, H, T, D) from that of the merged one.
+fn apart(pass: &Pass<'_>, name: &str, grad_merged: Tensor) -> Result<Tensor, Error> {
+    let grad_context = pass.workspace(&format!("{name}.context.grad"), &pass.shape_of_heads())?;
+    operations::merge_heads_backward(&grad_context, &grad_merged, pass.heads())?;
+    Ok(grad_context)
 }
 
 /// The gradients of q, k and v (B, H, T, D) from that of the context = softmax(scale · q · kᵀ) · v.

@@ -3,13 +3,16 @@
 //! Owns: the order of operations, and which results are kept (activations) and which are freed at once (workspace).
 //! Refuses: to know what the kernels do.
 
+use super::flash;
 use super::layers;
 use super::model::Family;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
-use super::pass::{Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
+use super::pass::{
+    Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm, SavedTransform,
+};
 use crate::operations::{self, Matrix, Product};
-use crate::techniques::Checkpoint;
+use crate::techniques::{Attention, Checkpoint};
 use crate::{Error, Tensor};
 use memscope_client as memscope;
 use std::rc::Rc;
@@ -170,7 +173,7 @@ fn attention(
 ) -> Result<(Tensor, SavedAttention), Error> {
     let _scope = memscope::scope("attn");
     let heads = pass.heads();
-    let (rows, width, t, d) = (pass.rows(), pass.width(), heads.sequence, heads.head_width);
+    let (rows, width) = (pass.rows(), pass.width());
 
     let qkv = pass.workspace(&format!("{name}.attn.qkv"), &[rows, 3 * width])?;
     linear(pass, &block.qkv, &input, &qkv)?;
@@ -179,21 +182,31 @@ fn attention(
     operations::split_qkv([&q, &k, &v], &qkv, heads)?;
     drop(qkv);
 
+    let name = format!("{name}.attn");
+    let (merged, matrix) = match pass.plan.techniques.activations.attention {
+        Attention::Math => context(pass, &name, [&q, &k, &v])?,
+        Attention::Flash => {
+            let [merged, log_sums] = flash::forward(pass, &name, [&q, &k, &v])?;
+            (merged, SavedMatrix::LogSums(log_sums))
+        }
+    };
+    let output = pass.workspace(&format!("{name}.output"), &[rows, width])?;
+    linear(pass, &block.projection, &merged, &output)?;
+    Ok((output, SavedAttention { input, q, k, v, matrix, merged }))
+}
+
+/// softmax(scale · q · kᵀ) · v with its heads merged (rows, width), and what is kept of the matrix.
+fn context(pass: &Pass<'_>, name: &str, [q, k, v]: [&Tensor; 3]) -> Result<(Tensor, SavedMatrix), Error> {
+    let heads = pass.heads();
+    let (t, d) = (heads.sequence, heads.head_width);
     let selective = pass.plan.techniques.activations.checkpoint == Checkpoint::Selective;
     let kept = if selective { pass.keeping(Keeping::Dropped { output: false }) } else { *pass };
-    let probabilities = attention_probabilities(&kept, &format!("{name}.attn"), &q, &k)?;
-
-    let context = pass.workspace(&format!("{name}.attn.context"), &pass.shape_of_heads())?;
-    let (a, b) = (Matrix::new(&probabilities, t, t), Matrix::new(&v, t, d));
-    operations::matmul(&Product::new(&context, a, b))?;
-    let merged = pass.activation(&format!("{name}.attn.merged"), &[rows, width])?;
+    let probabilities = attention_probabilities(&kept, name, q, k)?;
+    let context = pass.workspace(&format!("{name}.context"), &pass.shape_of_heads())?;
+    operations::matmul(&Product::new(&context, Matrix::new(&probabilities, t, t), Matrix::new(v, t, d)))?;
+    let merged = pass.activation(&format!("{name}.merged"), &[pass.rows(), pass.width()])?;
     operations::merge_heads(&merged, &context, heads)?;
-    drop(context);
-    let probabilities = (!selective).then_some(probabilities);
-
-    let output = pass.workspace(&format!("{name}.attn.output"), &[rows, width])?;
-    linear(pass, &block.projection, &merged, &output)?;
-    Ok((output, SavedAttention { input, q, k, v, probabilities, merged }))
+    Ok((merged, if selective { SavedMatrix::Again } else { SavedMatrix::Probabilities(probabilities) }))
 }
 
 /// softmax(scale · q · kᵀ) (B, H, T, T).

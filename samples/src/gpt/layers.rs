@@ -27,7 +27,7 @@ pub(super) fn forward(
         for layer in 0..layers {
             let (output, saved) = one(pass, network, layer, &stream)?;
             stream = output;
-            kept.push(Kept::Layer(saved));
+            kept.push(Kept::Layer(Box::new(saved)));
         }
         return Ok((stream, kept));
     };
@@ -55,7 +55,7 @@ pub(super) fn backward(
         match kept {
             Kept::Layer(saved) => {
                 next -= 1;
-                grad = one_back(pass, network, next, grad, saved)?;
+                grad = one_back(pass, network, next, grad, *saved)?;
             }
             Kept::Segment { input, layers } => {
                 next = layers.start;

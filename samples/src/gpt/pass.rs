@@ -103,14 +103,22 @@ pub(super) struct SavedNorm {
     pub rstd: Tensor,
 }
 
+/// Kept of attention's matrix.
+pub(super) enum SavedMatrix {
+    Probabilities(Tensor),
+    /// Nothing: backward computes the probabilities again.
+    Again,
+    /// The logarithms of the softmax's sums, from which flash attention computes it again tile by tile.
+    LogSums(Tensor),
+}
+
 /// Kept by attention.
 pub(super) struct SavedAttention {
     pub input: Rc<Tensor>,
     pub q: Tensor,
     pub k: Tensor,
     pub v: Tensor,
-    /// None where backward computes them again.
-    pub probabilities: Option<Tensor>,
+    pub matrix: SavedMatrix,
     pub merged: Tensor,
 }
 
@@ -133,11 +141,15 @@ impl SavedBlock {
     /// Bytes of all that is kept.
     pub fn size_in_bytes(&self) -> u64 {
         let SavedBlock { norm_1, attention, norm_2, mlp } = self;
-        let SavedAttention { input, q, k, v, probabilities, merged } = attention;
+        let SavedAttention { input, q, k, v, matrix, merged } = attention;
+        let matrix = match matrix {
+            SavedMatrix::Again => None,
+            SavedMatrix::Probabilities(tensor) | SavedMatrix::LogSums(tensor) => Some(tensor),
+        };
         let of_norms = [norm_1, norm_2].map(|norm| [&*norm.input, &norm.mean, &norm.rstd]).concat();
         let of_attention = [&**input, q, k, v, merged];
         let of_mlp = [&*mlp.input, &mlp.expanded, &mlp.activated];
-        let all = of_norms.into_iter().chain(of_attention).chain(of_mlp).chain(probabilities);
+        let all = of_norms.into_iter().chain(of_attention).chain(of_mlp).chain(matrix);
         all.map(Tensor::size_in_bytes).sum()
     }
 }
@@ -151,7 +163,7 @@ pub(super) struct SavedTransform {
 /// Kept by the layers.
 pub(super) enum Kept {
     /// All that a layer's backward reads.
-    Layer(SavedBlock),
+    Layer(Box<SavedBlock>),
     /// The input of a segment of layers.
     Segment { input: Rc<Tensor>, layers: Range<usize> },
 }

@@ -11,6 +11,7 @@ mod batchnorm;
 mod convolution;
 mod elementwise;
 mod embedding;
+mod flash_attention;
 mod layernorm;
 mod loss;
 mod matmul;
@@ -27,6 +28,7 @@ pub(crate) use convolution::{
 pub(crate) use elementwise::{AdamW, adamw, add, fill, gelu_backward, gelu_forward, init_normal};
 pub(crate) use elementwise::{Momentum, relu_backward, relu_forward, sgd_momentum};
 pub(crate) use embedding::{embedding_backward_position, embedding_backward_table, embedding_forward};
+pub(crate) use flash_attention::{Flash, WIDEST_HEAD, flash_backward, flash_forward, flash_inner};
 pub(crate) use layernorm::{layernorm_backward_input, layernorm_backward_parameters, layernorm_forward};
 pub(crate) use loss::{log_softmax_backward, log_softmax_forward, nll_backward, nll_forward};
 pub(crate) use matmul::{Matrix, Product, bias_backward, matmul};

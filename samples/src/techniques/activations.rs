@@ -3,6 +3,7 @@
 //! Owns: which of them combine. Refuses: what each does: see the file of its name.
 
 use super::checkpoint::Checkpoint;
+use super::flash_attention::Attention;
 use crate::Error;
 
 /// The flags of activations.
@@ -12,11 +13,22 @@ pub struct ActivationArguments {
     /// sqrt (K = √layers), selective (all but the attention probabilities), or auto (the K that keeps least)
     #[arg(long, value_name = "HOW", default_value = "none", hide_default_value = true)]
     pub checkpoint: Checkpoint,
+    /// How attention is computed
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, hide_default_value = true)]
+    pub attention: Attention,
 }
 
 impl ActivationArguments {
-    /// Checks that the flags combine with each other and with a model of so many layers.
-    pub(crate) fn check(&self, layers: u64) -> Result<(), Error> {
-        self.checkpoint.check(layers)
+    /// Checks that the flags combine with each other and with a model of so many layers and heads of this width.
+    pub(crate) fn check(&self, layers: u64, head_width: u64) -> Result<(), Error> {
+        if self.checkpoint == Checkpoint::Selective && self.attention == Attention::Flash {
+            return Err(Error::Arguments(
+                "--checkpoint selective does not combine with --attention flash: it drops the attention probabilities, which \
+                 flash attention does not have"
+                    .to_owned(),
+            ));
+        }
+        self.checkpoint.check(layers)?;
+        self.attention.check(head_width)
     }
 }

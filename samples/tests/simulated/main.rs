@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | checkpoint | blocks computed again: the same gradients, fewer bytes |
 //! | device | how a test gets a simulated libcuda |
+//! | flash_attention | attention without its matrix |
 //! | gradients | backward against finite differences |
 //! | lifetimes | gradients that are accumulated, kept or freed early: the same losses |
 //! | measured | one pass, measured |
@@ -17,6 +18,7 @@
 
 mod checkpoint;
 mod device;
+mod flash_attention;
 mod gradients;
 mod lifetimes;
 mod measured;

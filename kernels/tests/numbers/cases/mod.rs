@@ -3,10 +3,12 @@
 mod adafactor;
 mod attention;
 mod batchnorm;
+mod compress;
 mod convolution;
 mod eight_bit;
 mod elementwise;
 mod embedding;
+mod flash_attention;
 mod layernorm;
 mod loss;
 mod matmul;
@@ -23,6 +25,8 @@ pub fn all(random: &mut Random) -> Vec<Case> {
     cases.extend(matmul::cases(random));
     cases.extend(attention::cases(random));
     cases.extend(loss::cases(random));
+    cases.extend(flash_attention::cases(random));
+    cases.extend(compress::cases(random));
     cases.extend(convolution::cases(random));
     cases.extend(batchnorm::cases(random));
     cases.extend(pooling::cases(random));

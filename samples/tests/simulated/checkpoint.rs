@@ -47,8 +47,8 @@ fn activations_are_at_most_the_inputs_and_one_segment() {
                     let expected = in_backward[k as usize - 1].max(inputs + at_loss);
                     assert_eq!(measured.activations, expected, "{family:?}, every {k} of {layers}");
                     assert_eq!(measured.weights, plain.weights);
-                    // All the rest is there as well; but where the loss decides, or one segment is all, nothing is saved.
-                    assert_eq!(measured.peak < plain.peak, sizes.v == DEEP.v && k < layers, "{family:?}, every {k}");
+                    // All together falls too, unless one segment is all.
+                    assert!(measured.peak < plain.peak || k == layers, "{family:?}, every {k}");
                 }
                 // The loss decides in the one model, the layers in the other.
                 assert_eq!(in_backward[0] < layers * c + at_loss, sizes.v == WIDE.v);

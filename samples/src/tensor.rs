@@ -10,6 +10,8 @@ use crate::device::{Device, driver_error};
 use crate::techniques::Budget;
 use cudarc::driver::{result, sys};
 use memscope_client::{self as memscope, Category};
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::rc::Rc;
 
 /// An array on the device, of 4-byte floats, 8-byte integers, or bytes.
@@ -20,6 +22,19 @@ pub struct Tensor {
     category: Category,
     name: String,
     device: Rc<Device>,
+    /// False of a part, which is freed with the whole.
+    owned: bool,
+}
+
+/// Neighbouring elements of a tensor, as a tensor without an allocation of its own.
+pub(crate) struct Part<'a>(Tensor, PhantomData<&'a Tensor>);
+
+impl Deref for Part<'_> {
+    type Target = Tensor;
+
+    fn deref(&self) -> &Tensor {
+        &self.0
+    }
 }
 
 impl Tensor {
@@ -93,7 +108,7 @@ impl Tensor {
         })?;
         memscope::tag(address, category, name);
         device.ledger().add(category, bytes);
-        Ok(Tensor { address, elements, bytes, category, name: name.to_owned(), device: Rc::clone(device) })
+        Ok(Tensor { address, elements, bytes, category, name: name.to_owned(), device: Rc::clone(device), owned: true })
     }
 
     /// Its address on the device.
@@ -114,6 +129,22 @@ impl Tensor {
     /// Its name, e.g. `transformer.h.3.attn.qkv.weight`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// `elements` of it from `first` on.
+    pub(crate) fn part(&self, first: u64, elements: u64) -> Part<'_> {
+        assert!(first + elements <= self.elements, "{elements} from {first} on of {}", self.name);
+        let element_bytes = self.bytes / self.elements;
+        let part = Tensor {
+            address: self.address + first * element_bytes,
+            elements,
+            bytes: elements * element_bytes,
+            category: self.category,
+            name: self.name.clone(),
+            device: Rc::clone(&self.device),
+            owned: false,
+        };
+        Part(part, PhantomData)
     }
 
     /// The device that holds it.
@@ -150,6 +181,9 @@ impl Tensor {
 
 impl Drop for Tensor {
     fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
         // SAFETY: allocated by this tensor and freed once. An error has been reported by an earlier call already.
         let _ = unsafe { result::free_sync(self.address) };
         self.device.ledger().remove(self.category, self.bytes);

@@ -151,8 +151,6 @@ impl Plan {
             )));
         }
         self.techniques.check()?;
-        let Configuration { layers, width, .. } = self.configuration;
-        self.techniques.activations.check(layers, width / heads)?;
         let micro_batches = self.techniques.gradients.micro_batches();
         if !self.batch.is_multiple_of(micro_batches) {
             return Err(Error::Arguments(format!(
@@ -160,6 +158,9 @@ impl Plan {
                 self.batch
             )));
         }
+        let Configuration { layers, width, .. } = self.configuration;
+        let rows = self.rows() / micro_batches;
+        self.techniques.activations.check(layers, width / heads, rows)?;
         Ok(())
     }
 }
@@ -233,6 +234,9 @@ mod tests {
                 "--attention flash --checkpoint selective",
                 "--checkpoint selective does not combine with --attention flash",
             ),
+            ("--chunked-loss 0", "--chunked-loss 0 is out of range"),
+            ("--chunked-loss 9 --batch 2 --seq 4", "--chunked-loss 9 is out of range: a batch has 8 rows"),
+            ("--chunked-loss 5 --batch 2 --seq 4 --accumulate 2", "a batch has 4 rows"),
             ("--checkpoint every=5", "--checkpoint every=5 is out of range: the model has 4 layers"),
             ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),
         ] {

@@ -12,7 +12,8 @@ use super::layers;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
 use super::pass::{
-    Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm, SavedTransform,
+    FromLoss, Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm,
+    SavedTransform,
 };
 use crate::operations::{self, Matrix, Product};
 use crate::{Error, Tensor};
@@ -24,15 +25,21 @@ pub(super) fn backward(
     network: &mut Network<Parameter>,
     inputs: &Inputs,
     saved: Saved,
-    log_probabilities: Tensor,
+    from_loss: FromLoss,
 ) -> Result<(), Error> {
     let family = pass.plan.configuration.family;
     let Saved { embedding_norm, layers: kept, transform, final_norm, decoder_input } = saved;
-    let grad_logits = loss(pass, inputs, log_probabilities)?;
+    let grad_normal = match from_loss {
+        FromLoss::Gradient(grad_normal) => grad_normal,
+        FromLoss::LogProbabilities(log_probabilities) => {
+            let grad_logits = loss(pass, inputs, log_probabilities)?;
+            let _scope = memscope::scope(head_name(family));
+            decoder(pass, network, &decoder_input, grad_logits)?
+        }
+    };
+    drop(decoder_input);
     let grad = {
         let _scope = memscope::scope(head_name(family));
-        let grad_normal = decoder(pass, network, &decoder_input, grad_logits)?;
-        drop(decoder_input);
         let grad = norm(pass, &mut network.final_norm, grad_normal, final_norm, "head.norm")?;
         match network.bert.as_mut().zip(transform) {
             None => grad,

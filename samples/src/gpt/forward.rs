@@ -17,12 +17,12 @@ use crate::{Error, Tensor};
 use memscope_client as memscope;
 use std::rc::Rc;
 
-/// The logits (rows, vocabulary) of a batch, and what backward needs.
+/// The logits (rows, vocabulary) of a batch, unless the loss computes them in chunks, and what backward needs.
 pub(super) fn forward(
     pass: &Pass<'_>,
     network: &Network<Parameter>,
     inputs: &Inputs,
-) -> Result<(Tensor, Saved), Error> {
+) -> Result<(Option<Tensor>, Saved), Error> {
     let family = pass.plan.configuration.family;
     let (stream, embedding_norm) = embed(pass, network, inputs)?;
     let (stream, layers) = layers::forward(pass, network, stream)?;
@@ -43,7 +43,10 @@ pub(super) fn forward(
             (normal, saved, Some(SavedTransform { input: stream, transformed }))
         }
     };
-    let logits = decode(pass, network, &decoder_input)?;
+    let logits = match pass.plan.techniques.activations.chunked_loss {
+        None => Some(decode(pass, network, &decoder_input)?),
+        Some(_) => None,
+    };
     Ok((logits, Saved { embedding_norm, layers, transform, final_norm, decoder_input }))
 }
 

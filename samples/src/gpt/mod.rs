@@ -11,6 +11,7 @@
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
 //! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
+//! | chunked | the decoder and the loss chunk by chunk |
 //! | flash | attention without its matrix |
 //! | layers | the blocks one after another, and what each keeps or computes again |
 //! | scopes | module paths as scopes of the profile |
@@ -18,6 +19,7 @@
 
 mod arguments;
 mod backward;
+mod chunked;
 mod data;
 mod flash;
 mod forward;

@@ -63,6 +63,14 @@ impl Parameter {
         Ok((self.gradient.as_ref().expect("made above"), accumulate))
     }
 
+    /// The gradient to write a part of a sum to; the first part counts as reaching it, the others add to it.
+    pub(super) fn add_part(&mut self, is_first: bool) -> Result<(&Tensor, bool), Error> {
+        match is_first {
+            true => self.reach_gradient(),
+            false => Ok((self.gradient.as_ref().expect("the first part made it"), true)),
+        }
+    }
+
     /// The backward pass adds to the gradient this many times, not once.
     pub(super) fn is_used(&mut self, uses: u32) {
         self.uses = uses;

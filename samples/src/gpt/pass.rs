@@ -178,6 +178,13 @@ pub(super) struct Saved {
     pub decoder_input: Rc<Tensor>,
 }
 
+/// What the loss leaves for backward.
+pub(super) enum FromLoss {
+    LogProbabilities(Tensor),
+    /// Of the decoder's input, where the loss was computed in chunks.
+    Gradient(Tensor),
+}
+
 /// The inputs of a step, on the device.
 pub(super) struct Inputs {
     pub tokens: Tensor,

@@ -4,6 +4,7 @@
 
 use super::arguments::Plan;
 use super::backward;
+use super::chunked;
 use super::data::{self, Batch};
 use super::forward;
 use super::layers;
@@ -11,7 +12,7 @@ use super::model::Family;
 use super::network::Network;
 use super::optimizer::Optimizer;
 use super::parameter::Parameter;
-use super::pass::{Inputs, Keeping, Pass};
+use super::pass::{FromLoss, Inputs, Keeping, Pass};
 use super::random::Random;
 use super::scopes;
 use crate::techniques::{Checkpoint, Choice, GradientArguments, MemoryFraction, micro_batches, zero_gradient};
@@ -105,8 +106,11 @@ impl Trainer {
     pub fn loss(&self, batch: &Batch) -> Result<Option<f32>, Error> {
         let pass = self.pass();
         let inputs = self.upload(batch)?;
-        let (logits, _) = forward::forward(&pass, &self.network, &inputs)?;
-        let (loss, _) = forward::loss(&pass, logits, &inputs)?;
+        let (logits, saved) = forward::forward(&pass, &self.network, &inputs)?;
+        let loss = match logits {
+            Some(logits) => forward::loss(&pass, logits, &inputs)?.0,
+            None => chunked::loss(&pass, &self.network, &saved.decoder_input, &inputs)?,
+        };
         self.read(&loss)
     }
 
@@ -139,9 +143,19 @@ impl Trainer {
         let pass = Pass { device: &self.device, plan: &self.micro, optimizer, keeping: Keeping::Kept };
         let (logits, saved) = forward::forward(&pass, &self.network, &inputs)?;
         memscope::phase("loss");
-        let (loss, log_probabilities) = forward::loss(&pass, logits, &inputs)?;
+        let (loss, from_loss) = match logits {
+            Some(logits) => {
+                let (loss, log_probabilities) = forward::loss(&pass, logits, &inputs)?;
+                (loss, FromLoss::LogProbabilities(log_probabilities))
+            }
+            None => {
+                let input = &saved.decoder_input;
+                let [loss, gradient] = chunked::loss_and_gradients(&pass, &mut self.network, input, &inputs)?;
+                (loss, FromLoss::Gradient(gradient))
+            }
+        };
         memscope::phase("backward");
-        backward::backward(&pass, &mut self.network, &inputs, saved, log_probabilities)?;
+        backward::backward(&pass, &mut self.network, &inputs, saved, from_loss)?;
         self.read(&loss)
     }
 

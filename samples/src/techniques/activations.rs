@@ -3,6 +3,7 @@
 //! Owns: which of them combine. Refuses: what each does: see the file of its name.
 
 use super::checkpoint::Checkpoint;
+use super::chunked_loss;
 use super::flash_attention::Attention;
 use crate::Error;
 
@@ -16,11 +17,15 @@ pub struct ActivationArguments {
     /// How attention is computed
     #[arg(long, value_name = "HOW", value_enum, default_value_t, hide_default_value = true)]
     pub attention: Attention,
+    /// Compute the head and the loss in C chunks of rows
+    #[arg(long, value_name = "C")]
+    pub chunked_loss: Option<u64>,
 }
 
 impl ActivationArguments {
-    /// Checks that the flags combine with each other and with a model of so many layers and heads of this width.
-    pub(crate) fn check(&self, layers: u64, head_width: u64) -> Result<(), Error> {
+    /// Checks that the flags combine with each other and with a model of so many layers and heads of this width, and a
+    /// pass over so many rows.
+    pub(crate) fn check(&self, layers: u64, head_width: u64, rows: u64) -> Result<(), Error> {
         if self.checkpoint == Checkpoint::Selective && self.attention == Attention::Flash {
             return Err(Error::Arguments(
                 "--checkpoint selective does not combine with --attention flash: it drops the attention probabilities, which \
@@ -29,6 +34,7 @@ impl ActivationArguments {
             ));
         }
         self.checkpoint.check(layers)?;
+        chunked_loss::check(self.chunked_loss, rows)?;
         self.attention.check(head_width)
     }
 }

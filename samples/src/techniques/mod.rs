@@ -9,6 +9,7 @@ mod adafactor;
 mod adamw;
 pub(crate) mod batch_search;
 mod checkpoint;
+mod chunked_loss;
 mod eight_bit;
 mod flash_attention;
 pub(crate) mod foreach;

@@ -4,6 +4,7 @@
 //! | file | what belongs there |
 //! | --- | --- |
 //! | checkpoint | blocks computed again: the same gradients, fewer bytes |
+//! | chunked_loss | the loss in chunks of rows |
 //! | device | how a test gets a simulated libcuda |
 //! | flash_attention | attention without its matrix |
 //! | gradients | backward against finite differences |
@@ -17,6 +18,7 @@
 //! | resnet_training | what training is for GPTs, of ResNets |
 
 mod checkpoint;
+mod chunked_loss;
 mod device;
 mod flash_attention;
 mod gradients;

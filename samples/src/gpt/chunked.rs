@@ -1,0 +1,132 @@
+//! The decoder and the loss chunk by chunk (techniques/chunked_loss.rs).
+//!
+//! Owns: what exists for a chunk only. Refuses: the rest of the head.
+
+use super::network::Network;
+use super::parameter::Parameter;
+use super::pass::{Inputs, Pass};
+use crate::operations::{self, Matrix, Product};
+use crate::{Error, Tensor};
+use memscope_client as memscope;
+
+/// Rows of the batch that go together.
+struct Chunk {
+    first: u64,
+    rows: u64,
+}
+
+/// The loss (1) of a batch from the decoder's input (rows, width).
+pub(super) fn loss(
+    pass: &Pass<'_>,
+    network: &Network<Parameter>,
+    input: &Tensor,
+    inputs: &Inputs,
+) -> Result<Tensor, Error> {
+    let _scope = memscope::scope("loss");
+    let loss = nothing(pass)?;
+    for chunk in chunks(pass) {
+        of_chunk(pass, network, input, inputs, &loss, &chunk)?;
+    }
+    Ok(loss)
+}
+
+/// The loss (1), and the gradient of the decoder's input (rows, width). Those of its weight and bias are added where they
+/// belong.
+pub(super) fn loss_and_gradients(
+    pass: &Pass<'_>,
+    network: &mut Network<Parameter>,
+    input: &Tensor,
+    inputs: &Inputs,
+) -> Result<[Tensor; 2], Error> {
+    let _scope = memscope::scope("loss");
+    let loss = nothing(pass)?;
+    let grad_input = pass.workspace("decoder.input.grad", &[pass.rows(), pass.width()])?;
+    for (index, chunk) in chunks(pass).enumerate() {
+        let log_probabilities = of_chunk(pass, network, input, inputs, &loss, &chunk)?;
+        let grad_logits = grad_logits(pass, inputs, log_probabilities, &chunk)?;
+        through_decoder(pass, network, [&grad_input, input], &grad_logits, &chunk, index == 0)?;
+    }
+    pass.added(network.decoder.as_mut().unwrap_or(&mut network.tokens))?;
+    if let Some(bert) = &mut network.bert {
+        pass.added(&mut bert.decoder_bias)?;
+    }
+    Ok([loss, grad_input])
+}
+
+fn nothing(pass: &Pass<'_>) -> Result<Tensor, Error> {
+    let loss = pass.workspace("loss", &[1])?;
+    operations::fill(&loss, 0.0)?;
+    Ok(loss)
+}
+
+fn chunks(pass: &Pass<'_>) -> impl Iterator<Item = Chunk> + use<> {
+    let all = pass.rows();
+    let together = all.div_ceil(pass.plan.techniques.activations.chunked_loss.unwrap_or(1));
+    (0..all).step_by(together as usize).map(move |first| Chunk { first, rows: together.min(all - first) })
+}
+
+/// Adds a chunk's loss; its log-probabilities (rows of the chunk, vocabulary).
+fn of_chunk(
+    pass: &Pass<'_>,
+    network: &Network<Parameter>,
+    input: &Tensor,
+    inputs: &Inputs,
+    loss: &Tensor,
+    &Chunk { first, rows }: &Chunk,
+) -> Result<Tensor, Error> {
+    let (width, vocabulary) = (pass.width(), pass.plan.configuration.vocabulary);
+    let input = input.part(first * width, rows * width);
+    let weight = network.decoder.as_ref().unwrap_or(&network.tokens).weight();
+    let bias = network.bert.as_ref().map(|bert| bert.decoder_bias.weight());
+    let logits = pass.workspace("logits", &[rows, vocabulary])?;
+    let (a, b) = (Matrix::new(&input, rows, width), Matrix::new(weight, vocabulary, width).transposed());
+    operations::matmul(&Product { bias, ..Product::new(&logits, a, b) })?;
+    let log_probabilities = pass.workspace("loss.log_probabilities", &[rows, vocabulary])?;
+    operations::log_softmax_forward(&log_probabilities, &logits, vocabulary)?;
+    drop(logits);
+    let of_chunk = pass.workspace("loss.chunk", &[1])?;
+    let targets = inputs.targets.part(first, rows);
+    operations::nll_forward(&of_chunk, &log_probabilities, &targets, 1.0 / inputs.counted as f32)?;
+    operations::add(loss, loss, &of_chunk)?;
+    Ok(log_probabilities)
+}
+
+fn grad_logits(
+    pass: &Pass<'_>,
+    inputs: &Inputs,
+    log_probabilities: Tensor,
+    &Chunk { first, rows }: &Chunk,
+) -> Result<Tensor, Error> {
+    let vocabulary = pass.plan.configuration.vocabulary;
+    let grad_log_probabilities = pass.workspace("loss.log_probabilities.grad", &[rows, vocabulary])?;
+    let targets = inputs.targets.part(first, rows);
+    operations::nll_backward(&grad_log_probabilities, &targets, 1.0 / inputs.counted as f32)?;
+    let grad_logits = pass.workspace("logits.grad", &[rows, vocabulary])?;
+    operations::log_softmax_backward(&grad_logits, &grad_log_probabilities, &log_probabilities, vocabulary)?;
+    Ok(grad_logits)
+}
+
+/// The gradient of a chunk's input, written where it belongs, and those of weight and bias, added.
+fn through_decoder(
+    pass: &Pass<'_>,
+    network: &mut Network<Parameter>,
+    [grad_input, input]: [&Tensor; 2],
+    grad_logits: &Tensor,
+    &Chunk { first, rows }: &Chunk,
+    is_first: bool,
+) -> Result<(), Error> {
+    let (width, vocabulary) = (pass.width(), pass.plan.configuration.vocabulary);
+    let range = (first * width, rows * width);
+    let (grad_input, input) = (grad_input.part(range.0, range.1), input.part(range.0, range.1));
+    let weight = network.decoder.as_mut().unwrap_or(&mut network.tokens);
+    let grad = Matrix::new(grad_logits, rows, vocabulary);
+    operations::matmul(&Product::new(&grad_input, grad, Matrix::new(weight.weight(), vocabulary, width)))?;
+    let (grad_weight, accumulate) = weight.add_part(is_first)?;
+    let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(&input, rows, width));
+    operations::matmul(&Product { accumulate, ..by_input })?;
+    if let Some(bert) = &mut network.bert {
+        let (grad_bias, accumulate) = bert.decoder_bias.add_part(is_first)?;
+        operations::bias_backward(grad_bias, grad_logits, accumulate)?;
+    }
+    Ok(())
+}

@@ -126,6 +126,12 @@ impl Plan {
         (MAX_TOKENS / self.sequence).min(MAX_ROWS / (self.sequence * self.configuration.heads))
     }
 
+    /// How many numbers the parameters are, with the techniques: shared ones once, and adapters too.
+    pub fn parameter_count(&self) -> u64 {
+        let descriptions = self.configuration.parameters_with(&self.techniques.sharing);
+        descriptions.iter().map(|parameter| parameter.shape.iter().product::<u64>()).sum()
+    }
+
     fn check(&self) -> Result<(), Error> {
         let Configuration { heads, positions, .. } = self.configuration;
         in_range("--batch", self.batch, 1, MAX_TOKENS)?;
@@ -158,9 +164,10 @@ impl Plan {
                 self.batch
             )));
         }
-        let Configuration { layers, width, .. } = self.configuration;
+        let Configuration { layers, width, tied, .. } = self.configuration;
         let rows = self.rows() / micro_batches;
         self.techniques.activations.check(layers, width / heads, rows)?;
+        self.techniques.sharing.check(layers, width, tied)?;
         Ok(())
     }
 }
@@ -234,6 +241,12 @@ mod tests {
                 "--attention flash --checkpoint selective",
                 "--checkpoint selective does not combine with --attention flash",
             ),
+            ("--tie-embeddings --untied", "--tie-embeddings and --untied are opposites"),
+            ("--share-layers 5", "--share-layers 5 is out of range: the model has 4 layers"),
+            ("--share-layers 0", "--share-layers 0 is out of range"),
+            ("--share-qk --lora 4", "--share-qk does not combine with --lora"),
+            ("--lora 0", "--lora 0 is out of range"),
+            ("--lora 129", "--lora 129 is out of range"),
             ("--chunked-loss 0", "--chunked-loss 0 is out of range"),
             ("--chunked-loss 9 --batch 2 --seq 4", "--chunked-loss 9 is out of range: a batch has 8 rows"),
             ("--chunked-loss 5 --batch 2 --seq 4 --accumulate 2", "a batch has 4 rows"),

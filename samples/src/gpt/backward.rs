@@ -9,12 +9,14 @@
 use super::flash;
 use super::forward::{attention_probabilities, head_name, score_scale};
 use super::layers;
+use super::lora;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
 use super::pass::{
     FromLoss, Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm,
     SavedTransform,
 };
+use super::shared_qk;
 use crate::operations::{self, Matrix, Product};
 use crate::{Error, Tensor};
 use memscope_client as memscope;
@@ -137,6 +139,9 @@ fn norm(
     let grad_input = pass.workspace(&format!("{name}.input.grad"), &[pass.rows(), pass.width()])?;
     let statistics = [&mean, &rstd];
     operations::layernorm_backward_input(&grad_input, &grad_output, &input, norm.weight.weight(), statistics)?;
+    if norm.weight.is_frozen() {
+        return Ok(grad_input);
+    }
     let (grad_weight, accumulate) = norm.weight.reach_gradient()?;
     let (grad_bias, _) = norm.bias.reach_gradient()?;
     operations::layernorm_backward_parameters([grad_weight, grad_bias], &grad_output, &input, statistics, accumulate)?;
@@ -153,7 +158,11 @@ fn linear(
     grad_output: &Tensor,
     name: &str,
 ) -> Result<Tensor, Error> {
-    project(pass, &mut linear.weight, Some(&mut linear.bias), input, grad_output, name)
+    let grad_input = project(pass, &mut linear.weight, Some(&mut linear.bias), input, grad_output, name)?;
+    if let Some(adapter) = &mut linear.adapter {
+        lora::backward(pass, adapter, input, grad_output, &grad_input)?;
+    }
+    Ok(grad_input)
 }
 
 fn project(
@@ -169,11 +178,13 @@ fn project(
     let grad = Matrix::new(grad_output, rows, outputs);
     let grad_input = pass.workspace(name, &[rows, inputs])?;
     operations::matmul(&Product::new(&grad_input, grad, Matrix::new(weight.weight(), outputs, inputs)))?;
-    let (grad_weight, accumulate) = weight.reach_gradient()?;
-    let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(input, rows, inputs));
-    operations::matmul(&Product { accumulate, ..by_input })?;
-    pass.added(weight)?;
-    if let Some(bias) = bias {
+    if !weight.is_frozen() {
+        let (grad_weight, accumulate) = weight.reach_gradient()?;
+        let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(input, rows, inputs));
+        operations::matmul(&Product { accumulate, ..by_input })?;
+        pass.added(weight)?;
+    }
+    if let Some(bias) = bias.filter(|bias| !bias.is_frozen()) {
         let (grad_bias, accumulate) = bias.reach_gradient()?;
         operations::bias_backward(grad_bias, grad_output, accumulate)?;
         pass.added(bias)?;
@@ -195,22 +206,25 @@ fn attention(
 
     let grad_merged = linear(pass, &mut block.projection, &merged, grad_output, &format!("{name}.merged.grad"))?;
     let [grad_q, grad_k, grad_v] = match matrix {
-        SavedMatrix::LogSums(log_sums) => flash::backward(pass, &name, grad_merged, merged, [&q, &k, &v], log_sums)?,
+        SavedMatrix::LogSums(log_sums) => flash::backward(pass, &name, grad_merged, merged, (q, k, v), log_sums)?,
         SavedMatrix::Probabilities(probabilities) => {
             drop(merged);
             let grad_context = apart(pass, &name, grad_merged)?;
-            dot_product_attention(pass, &name, grad_context, [q, k, v], probabilities)?
+            dot_product_attention(pass, &name, grad_context, (q, k, v), probabilities)?
         }
         SavedMatrix::Again => {
             drop(merged);
             let grad_context = apart(pass, &name, grad_merged)?;
             let probabilities = {
                 let _scope = memscope::scope("recompute");
-                attention_probabilities(&pass.keeping(Keeping::Again), &name, &q, &k)?
+                attention_probabilities(&pass.keeping(Keeping::Again), &name, &q, k.as_ref().unwrap_or(&q))?
             };
-            dot_product_attention(pass, &name, grad_context, [q, k, v], probabilities)?
+            dot_product_attention(pass, &name, grad_context, (q, k, v), probabilities)?
         }
     };
+    if pass.plan.techniques.sharing.share_qk {
+        return shared_qk::backward(pass, &name, &mut block.qkv, &input, [grad_q, grad_k, grad_v]);
+    }
     let grad_qkv = pass.workspace(&format!("{name}.qkv.grad"), &[pass.rows(), 3 * pass.width()])?;
     operations::split_qkv_backward(&grad_qkv, [&grad_q, &grad_k, &grad_v], heads)?;
     drop((grad_q, grad_k, grad_v));
@@ -229,7 +243,7 @@ fn dot_product_attention(
     pass: &Pass<'_>,
     name: &str,
     grad_context: Tensor,
-    [q, k, v]: [Tensor; 3],
+    (q, k, v): (Tensor, Option<Tensor>, Tensor),
     probabilities: Tensor,
 ) -> Result<[Tensor; 3], Error> {
     let heads = pass.heads();
@@ -251,7 +265,10 @@ fn dot_product_attention(
 
     let (alpha, scores) = (score_scale(d), Matrix::new(&grad_scores, t, t));
     let grad_q = of_heads("q")?;
-    operations::matmul(&Product { alpha, ..Product::new(&grad_q, scores, Matrix::new(&k, t, d)) })?;
+    operations::matmul(&Product {
+        alpha,
+        ..Product::new(&grad_q, scores, Matrix::new(k.as_ref().unwrap_or(&q), t, d))
+    })?;
     let grad_k = of_heads("k")?;
     operations::matmul(&Product { alpha, ..Product::new(&grad_k, scores.transposed(), Matrix::new(&q, t, d)) })?;
     Ok([grad_q, grad_k, grad_v])
@@ -292,6 +309,9 @@ fn embeddings(
     if let Some((bert, indices)) = network.bert.as_mut().zip(inputs.token_types.as_ref()) {
         table(pass, &mut bert.token_types, &grad, indices)?;
     }
+    if network.positions.is_frozen() {
+        return Ok(());
+    }
     let (grad_positions, accumulate) = network.positions.reach_gradient()?;
     operations::embedding_backward_position(grad_positions, &grad, pass.rows(), pass.plan.sequence, accumulate)?;
     pass.added(&mut network.positions)
@@ -299,6 +319,9 @@ fn embeddings(
 
 /// The gradient of one table. A tied token embedding has the decoder's gradient already, and this adds to it.
 fn table(pass: &Pass<'_>, parameter: &mut Parameter, grad_output: &Tensor, indices: &Tensor) -> Result<(), Error> {
+    if parameter.is_frozen() {
+        return Ok(());
+    }
     let (grad_table, accumulate) = parameter.reach_gradient()?;
     if !accumulate {
         operations::fill(grad_table, 0.0)?;

@@ -121,6 +121,9 @@ fn through_decoder(
     let weight = network.decoder.as_mut().unwrap_or(&mut network.tokens);
     let grad = Matrix::new(grad_logits, rows, vocabulary);
     operations::matmul(&Product::new(&grad_input, grad, Matrix::new(weight.weight(), vocabulary, width)))?;
+    if weight.is_frozen() {
+        return Ok(());
+    }
     let (grad_weight, accumulate) = weight.add_part(is_first)?;
     let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(&input, rows, width));
     operations::matmul(&Product { accumulate, ..by_input })?;

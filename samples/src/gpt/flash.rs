@@ -23,7 +23,7 @@ pub(super) fn backward(
     name: &str,
     grad_merged: Tensor,
     merged: Tensor,
-    qkv: [&Tensor; 3],
+    (q, k, v): (Tensor, Option<Tensor>, Tensor),
     log_sums: Tensor,
 ) -> Result<[Tensor; 3], Error> {
     let [batch, heads, sequence, _] = pass.shape_of_heads();
@@ -32,6 +32,7 @@ pub(super) fn backward(
     drop(merged);
     let of_heads = |what: &str| pass.workspace(&format!("{name}.{what}.grad"), &pass.shape_of_heads());
     let gradients = [of_heads("q")?, of_heads("k")?, of_heads("v")?];
+    let qkv = [&q, k.as_ref().unwrap_or(&q), &v];
     operations::flash_backward(gradients.each_ref(), &grad_merged, qkv, [&log_sums, &inner], how(pass))?;
     Ok(gradients)
 }

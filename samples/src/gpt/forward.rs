@@ -5,12 +5,14 @@
 
 use super::flash;
 use super::layers;
+use super::lora;
 use super::model::Family;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
 use super::pass::{
     Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm, SavedTransform,
 };
+use super::shared_qk;
 use crate::operations::{self, Matrix, Product};
 use crate::techniques::{Attention, Checkpoint};
 use crate::{Error, Tensor};
@@ -151,7 +153,8 @@ fn norm_for(
 
 /// output (rows, outputs) = input (rows, inputs) · weightᵀ + bias
 fn linear(pass: &Pass<'_>, linear: &Linear<Parameter>, input: &Tensor, output: &Tensor) -> Result<(), Error> {
-    project(pass, linear.weight.weight(), Some(linear.bias.weight()), input, output)
+    project(pass, linear.weight.weight(), Some(linear.bias.weight()), input, output)?;
+    linear.adapter.as_ref().map_or(Ok(()), |adapter| lora::forward(pass, adapter, input, output))
 }
 
 fn project(
@@ -175,21 +178,26 @@ fn attention(
     input: Rc<Tensor>,
 ) -> Result<(Tensor, SavedAttention), Error> {
     let _scope = memscope::scope("attn");
-    let heads = pass.heads();
     let (rows, width) = (pass.rows(), pass.width());
 
-    let qkv = pass.workspace(&format!("{name}.attn.qkv"), &[rows, 3 * width])?;
-    linear(pass, &block.qkv, &input, &qkv)?;
-    let apart = |which| pass.activation(&format!("{name}.attn.{which}"), &pass.shape_of_heads());
-    let (q, k, v) = (apart("q")?, apart("k")?, apart("v")?);
-    operations::split_qkv([&q, &k, &v], &qkv, heads)?;
-    drop(qkv);
-
     let name = format!("{name}.attn");
+    let (q, k, v) = if pass.plan.techniques.sharing.share_qk {
+        let [q, v] = shared_qk::forward(pass, &name, &block.qkv, &input)?;
+        (q, None, v)
+    } else {
+        let qkv = pass.workspace(&format!("{name}.qkv"), &[rows, 3 * width])?;
+        linear(pass, &block.qkv, &input, &qkv)?;
+        let apart = |which| pass.activation(&format!("{name}.{which}"), &pass.shape_of_heads());
+        let (q, k, v) = (apart("q")?, apart("k")?, apart("v")?);
+        operations::split_qkv([&q, &k, &v], &qkv, pass.heads())?;
+        (q, Some(k), v)
+    };
+
+    let qkv = [&q, k.as_ref().unwrap_or(&q), &v];
     let (merged, matrix) = match pass.plan.techniques.activations.attention {
-        Attention::Math => context(pass, &name, [&q, &k, &v])?,
+        Attention::Math => context(pass, &name, qkv)?,
         Attention::Flash => {
-            let [merged, log_sums] = flash::forward(pass, &name, [&q, &k, &v])?;
+            let [merged, log_sums] = flash::forward(pass, &name, qkv)?;
             (merged, SavedMatrix::LogSums(log_sums))
         }
     };

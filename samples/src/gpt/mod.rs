@@ -13,6 +13,7 @@
 //! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
 //! | chunked | the decoder and the loss chunk by chunk |
 //! | flash | attention without its matrix |
+//! | lora, shared_qk | adapters beside frozen matrices; one projection of queries and keys |
 //! | layers | the blocks one after another, and what each keeps or computes again |
 //! | scopes | module paths as scopes of the profile |
 #![doc = include_str!("memory.md")]
@@ -24,6 +25,7 @@ mod data;
 mod flash;
 mod forward;
 mod layers;
+mod lora;
 mod model;
 mod network;
 mod optimizer;
@@ -31,6 +33,7 @@ mod parameter;
 mod pass;
 pub(crate) mod random;
 pub(crate) mod scopes;
+mod shared_qk;
 mod trainer;
 
 pub use arguments::{GptArguments, Plan};
@@ -107,7 +110,7 @@ pub fn train(
         Some(BatchSize::Auto) => largest_batch(Plan::new(arguments)?, progress)?,
         _ => Plan::new(arguments)?,
     };
-    let parameters = plan.configuration.parameter_count();
+    let parameters = plan.parameter_count();
     let device = Device::open()?;
     let (name, simulated) = (device.name().to_owned(), device.is_simulated());
     let mut trainer = Trainer::new(&plan, device)?;

@@ -10,6 +10,7 @@
 
 use super::network::{Description, Network};
 use crate::Error;
+use crate::techniques::SharingArguments;
 
 /// A model by name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -91,8 +92,13 @@ impl Model {
 impl Configuration {
     /// Every parameter of the model, in the order of the forward pass.
     pub fn parameters(&self) -> Vec<Description> {
+        self.parameters_with(&SharingArguments::default())
+    }
+
+    /// The same, of a model whose weights are shared or frozen.
+    pub(super) fn parameters_with(&self, sharing: &SharingArguments) -> Vec<Description> {
         let mut all = Vec::new();
-        let built = Network::build(self, &mut |description| {
+        let built = Network::build(self, sharing, &mut |description| {
             all.push(description);
             Ok::<(), std::convert::Infallible>(())
         });

@@ -4,6 +4,7 @@
 //! (trainer.rs). Refuses: the device, and what modules compute.
 
 use super::model::{Configuration, Family, TOKEN_TYPES};
+use crate::techniques::SharingArguments;
 
 /// A parameter before it is allocated.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,6 +32,22 @@ pub(crate) struct Linear<P> {
     pub weight: P,
     /// (outputs)
     pub bias: P,
+    pub adapter: Option<Adapter<P>>,
+}
+
+/// What low-rank adaptation trains beside a frozen matrix: output += input · downᵀ · upᵀ.
+pub(crate) struct Adapter<P> {
+    /// (rank, inputs)
+    pub down: P,
+    /// (outputs, rank)
+    pub up: P,
+}
+
+impl<P> Linear<P> {
+    fn parameters_mut(&mut self) -> impl Iterator<Item = &mut P> {
+        let adapter = self.adapter.iter_mut().flat_map(|adapter| [&mut adapter.down, &mut adapter.up]);
+        [&mut self.weight, &mut self.bias].into_iter().chain(adapter)
+    }
 }
 
 /// A layer normalisation.
@@ -44,7 +61,7 @@ pub(crate) struct Norm<P> {
 /// A transformer block. In GPT-2 each norm comes before its part, in BERT after.
 pub(crate) struct Block<P> {
     pub norm_1: Norm<P>,
-    /// (3 · width, width)
+    /// (3 · width, width), or where q is k (2 · width, width)
     pub qkv: Linear<P>,
     /// (width, width)
     pub projection: Linear<P>,
@@ -73,6 +90,8 @@ pub(crate) struct Network<P> {
     /// (positions, width)
     pub positions: P,
     pub blocks: Vec<Block<P>>,
+    /// Layers that use one block, one after another.
+    pub layers_together: usize,
     /// Names of the layers' modules, e.g. `transformer.h.3`.
     pub layer_names: Vec<String>,
     /// Before GPT-2's head, or inside BERT's.
@@ -82,10 +101,23 @@ pub(crate) struct Network<P> {
     pub bert: Option<BertParts<P>>,
 }
 
+impl<P> Block<P> {
+    /// Every parameter, in the order in which they were made.
+    pub fn parameters_mut(&mut self) -> Vec<&mut P> {
+        let Block { norm_1, qkv, projection, norm_2, expand, contract } = self;
+        let mut all = vec![&mut norm_1.weight, &mut norm_1.bias];
+        all.extend(qkv.parameters_mut().chain(projection.parameters_mut()));
+        all.extend([&mut norm_2.weight, &mut norm_2.bias]);
+        all.extend(expand.parameters_mut().chain(contract.parameters_mut()));
+        all
+    }
+}
+
 impl<P> Network<P> {
     /// The network of this configuration, each parameter made by `make`, in the order of the forward pass.
     pub fn build<E>(
         configuration: &Configuration,
+        sharing: &SharingArguments,
         make: &mut dyn FnMut(Description) -> Result<P, E>,
     ) -> Result<Network<P>, E> {
         let Configuration { family, layers, width, vocabulary, positions, tied, .. } = *configuration;
@@ -93,7 +125,7 @@ impl<P> Network<P> {
             Family::Gpt2 => ("transformer", "transformer", "h", "lm_head"),
             Family::Bert => ("bert.embeddings", "bert.encoder", "layer", "cls.predictions"),
         };
-        let mut maker = Maker { make, layers, deviation: first_deviation(width) };
+        let mut maker = Maker { make, layers, deviation: first_deviation(width), sharing: *sharing };
         let tokens = maker.table(format!("{model}.wte.weight"), vocabulary, width)?;
         let positions = maker.table(format!("{model}.wpe.weight"), positions, width)?;
         let embedding = match family {
@@ -104,7 +136,9 @@ impl<P> Network<P> {
             }
         };
         let layer_names: Vec<String> = (0..layers).map(|layer| format!("{blocks_in}.{block}.{layer}")).collect();
-        let blocks = layer_names.iter().map(|name| maker.block(name, width)).collect::<Result<Vec<_>, E>>()?;
+        let layers_together = sharing.layers_together() as usize;
+        let of_blocks = layer_names.iter().step_by(layers_together);
+        let blocks = of_blocks.map(|name| maker.block(name, width)).collect::<Result<Vec<_>, E>>()?;
         let (final_norm, transform) = match family {
             Family::Gpt2 => (maker.norm(&format!("{model}.ln_f"), width)?, None),
             Family::Bert => {
@@ -126,7 +160,7 @@ impl<P> Network<P> {
                 decoder_bias: maker.vector(format!("{decoder_name}.bias"), vocabulary, 0.0)?,
             }),
         };
-        Ok(Network { tokens, positions, blocks, layer_names, final_norm, decoder, bert })
+        Ok(Network { tokens, positions, blocks, layers_together, layer_names, final_norm, decoder, bert })
     }
 
     /// How many layers there are.
@@ -136,12 +170,12 @@ impl<P> Network<P> {
 
     /// A layer's name and block.
     pub fn layer(&self, layer: usize) -> (&str, &Block<P>) {
-        (&self.layer_names[layer], &self.blocks[layer])
+        (&self.layer_names[layer], &self.blocks[layer / self.layers_together])
     }
 
     /// A layer's name and block.
     pub fn layer_mut(&mut self, layer: usize) -> (&str, &mut Block<P>) {
-        (&self.layer_names[layer], &mut self.blocks[layer])
+        (&self.layer_names[layer], &mut self.blocks[layer / self.layers_together])
     }
 
     /// Every parameter, in the order in which they were made.
@@ -155,10 +189,7 @@ impl<P> Network<P> {
             last = Some(&mut bert.decoder_bias);
         }
         for block in &mut self.blocks {
-            let Block { norm_1, qkv, projection, norm_2, expand, contract } = block;
-            all.extend([&mut norm_1.weight, &mut norm_1.bias, &mut qkv.weight, &mut qkv.bias]);
-            all.extend([&mut projection.weight, &mut projection.bias, &mut norm_2.weight, &mut norm_2.bias]);
-            all.extend([&mut expand.weight, &mut expand.bias, &mut contract.weight, &mut contract.bias]);
+            all.extend(block.parameters_mut());
         }
         all.extend(after);
         all.extend([&mut self.final_norm.weight, &mut self.final_norm.bias]);
@@ -180,6 +211,7 @@ struct Maker<'a, P, E> {
     make: &'a mut dyn FnMut(Description) -> Result<P, E>,
     layers: u64,
     deviation: f32,
+    sharing: SharingArguments,
 }
 
 impl<P, E> Maker<'_, P, E> {
@@ -205,17 +237,30 @@ impl<P, E> Maker<'_, P, E> {
             shape: vec![outputs, inputs],
             initial: Initial::Normal(deviation),
         })?;
-        Ok(Linear { weight, bias: self.vector(format!("{name}.bias"), outputs, 0.0)? })
+        Ok(Linear { weight, bias: self.vector(format!("{name}.bias"), outputs, 0.0)?, adapter: None })
+    }
+
+    /// A layer inside a block, with an adapter if only those are trained. An adapter begins as nothing.
+    fn adapted(&mut self, name: &str, outputs: u64, inputs: u64, onto_residual: bool) -> Result<Linear<P>, E> {
+        let linear = self.linear(name, outputs, inputs, onto_residual)?;
+        let Some(rank) = self.sharing.lora else { return Ok(linear) };
+        let down = self.table(format!("{name}.lora_down"), rank, inputs)?;
+        let (name, shape) = (format!("{name}.lora_up"), vec![outputs, rank]);
+        let up = (self.make)(Description { name, shape, initial: Initial::Constant(0.0) })?;
+        Ok(Linear { adapter: Some(Adapter { down, up }), ..linear })
     }
 
     fn block(&mut self, name: &str, width: u64) -> Result<Block<P>, E> {
         Ok(Block {
             norm_1: self.norm(&format!("{name}.ln_1"), width)?,
-            qkv: self.linear(&format!("{name}.attn.qkv"), 3 * width, width, false)?,
-            projection: self.linear(&format!("{name}.attn.proj"), width, width, true)?,
+            qkv: match self.sharing.share_qk {
+                false => self.adapted(&format!("{name}.attn.qkv"), 3 * width, width, false)?,
+                true => self.linear(&format!("{name}.attn.qv"), 2 * width, width, false)?,
+            },
+            projection: self.adapted(&format!("{name}.attn.proj"), width, width, true)?,
             norm_2: self.norm(&format!("{name}.ln_2"), width)?,
-            expand: self.linear(&format!("{name}.mlp.fc"), 4 * width, width, false)?,
-            contract: self.linear(&format!("{name}.mlp.proj"), width, 4 * width, true)?,
+            expand: self.adapted(&format!("{name}.mlp.fc"), 4 * width, width, false)?,
+            contract: self.adapted(&format!("{name}.mlp.proj"), width, 4 * width, true)?,
         })
     }
 }
@@ -230,13 +275,18 @@ mod tests {
         for model in [Model::Tiny, Model::BertBase] {
             for tied in [true, false] {
                 let configuration = Configuration { tied, ..model.configuration() };
-                let Ok(mut network) = Network::build(&configuration, &mut Ok::<_, std::convert::Infallible>);
-                let listed: Vec<String> =
-                    network.parameters_mut().into_iter().map(|parameter| parameter.name.clone()).collect();
-                let made: Vec<String> =
-                    configuration.parameters().into_iter().map(|parameter| parameter.name).collect();
-                assert_eq!(listed, made);
-                assert_eq!(made.iter().collect::<std::collections::BTreeSet<_>>().len(), made.len());
+                let none = SharingArguments::default();
+                let adapted = SharingArguments { lora: Some(2), share_layers: Some(3), ..none };
+                for sharing in [none, adapted, SharingArguments { share_qk: true, ..none }] {
+                    let make = &mut Ok::<_, std::convert::Infallible>;
+                    let Ok(mut network) = Network::build(&configuration, &sharing, make);
+                    let listed: Vec<String> =
+                        network.parameters_mut().into_iter().map(|parameter| parameter.name.clone()).collect();
+                    let made = configuration.parameters_with(&sharing);
+                    let made: Vec<String> = made.into_iter().map(|parameter| parameter.name).collect();
+                    assert_eq!(listed, made);
+                    assert_eq!(made.iter().collect::<std::collections::BTreeSet<_>>().len(), made.len());
+                }
             }
         }
     }

@@ -17,6 +17,7 @@ pub struct Parameter {
     /// How many times the backward pass of one batch adds to the gradient, and has added since it was last taken away.
     uses: u32,
     added: u32,
+    frozen: bool,
     state: Option<State>,
 }
 
@@ -28,7 +29,7 @@ impl Parameter {
             Initial::Constant(value) => operations::fill(&weight, value)?,
             Initial::Normal(deviation) => operations::init_normal(&weight, deviation, seed)?,
         }
-        Ok(Parameter { description, weight, gradient: None, uses: 1, added: 0, state: None })
+        Ok(Parameter { description, weight, gradient: None, uses: 1, added: 0, frozen: false, state: None })
     }
 
     /// Its name.
@@ -74,6 +75,16 @@ impl Parameter {
     /// The backward pass adds to the gradient this many times, not once.
     pub(super) fn is_used(&mut self, uses: u32) {
         self.uses = uses;
+    }
+
+    /// It is not trained: backward computes no gradient of it.
+    pub(super) fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// True when it is not trained.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.frozen
     }
 
     /// True when the backward pass of one batch has added to the gradient for the last time.

@@ -116,7 +116,8 @@ pub(super) enum SavedMatrix {
 pub(super) struct SavedAttention {
     pub input: Rc<Tensor>,
     pub q: Tensor,
-    pub k: Tensor,
+    /// None where q is k.
+    pub k: Option<Tensor>,
     pub v: Tensor,
     pub matrix: SavedMatrix,
     pub merged: Tensor,
@@ -147,9 +148,9 @@ impl SavedBlock {
             SavedMatrix::Probabilities(tensor) | SavedMatrix::LogSums(tensor) => Some(tensor),
         };
         let of_norms = [norm_1, norm_2].map(|norm| [&*norm.input, &norm.mean, &norm.rstd]).concat();
-        let of_attention = [&**input, q, k, v, merged];
+        let of_attention = [&**input, q, v, merged];
         let of_mlp = [&*mlp.input, &mlp.expanded, &mlp.activated];
-        let all = of_norms.into_iter().chain(of_attention).chain(of_mlp).chain(matrix);
+        let all = of_norms.into_iter().chain(of_attention).chain(of_mlp).chain(k).chain(matrix);
         all.map(Tensor::size_in_bytes).sum()
     }
 }

@@ -45,7 +45,7 @@ impl Trainer {
         }
         let mut ordinal = 0;
         memscope::phase("model");
-        let mut network = Network::build(&plan.configuration, &mut |description| {
+        let mut network = Network::build(&plan.configuration, &plan.techniques.sharing, &mut |description| {
             let _scopes = scopes::module(module_of(&description.name));
             ordinal += 1;
             Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())
@@ -55,6 +55,15 @@ impl Trainer {
         if network.decoder.is_none() {
             // The head's weight too.
             network.tokens.is_used(2);
+        }
+        let layers = network.layers();
+        for (set, block) in network.blocks.iter_mut().enumerate() {
+            let uses = network.layers_together.min(layers - set * network.layers_together);
+            block.parameters_mut().into_iter().for_each(|parameter| parameter.is_used(uses as u32));
+        }
+        if plan.techniques.sharing.lora.is_some() {
+            let parameters = network.parameters_mut().into_iter();
+            parameters.filter(|parameter| !parameter.name().contains(".lora_")).for_each(Parameter::freeze);
         }
         let mut plan = plan.clone();
         let mut micro = Plan { batch: plan.batch / plan.techniques.gradients.micro_batches(), ..plan.clone() };

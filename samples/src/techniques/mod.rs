@@ -14,11 +14,13 @@ mod eight_bit;
 mod flash_attention;
 pub(crate) mod foreach;
 mod gradients;
+mod lora;
 mod memory_fraction;
 pub(crate) mod offload;
 mod optimizer;
 pub(crate) mod optimizer_in_backward;
 mod sgd;
+mod sharing;
 mod zero_grad;
 
 pub(crate) use accumulate::micro_batches;
@@ -35,6 +37,7 @@ pub use memory_fraction::MemoryFraction;
 pub use offload::Offload;
 pub use optimizer::{EmbeddingStates, Kind, OptimizerArguments};
 pub(crate) use optimizer::{State, Update, update};
+pub use sharing::SharingArguments;
 pub use zero_grad::ZeroGrad;
 pub(crate) use zero_grad::zero_gradient;
 
@@ -56,6 +59,9 @@ pub struct Techniques {
     /// What forward keeps for backward.
     #[command(flatten)]
     pub activations: ActivationArguments,
+    /// Weights that are shared or frozen.
+    #[command(flatten)]
+    pub sharing: SharingArguments,
 }
 
 impl Techniques {

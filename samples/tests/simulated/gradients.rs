@@ -9,7 +9,7 @@
 use crate::device;
 use memscope_samples::Device;
 use memscope_samples::gpt::{Batch, Configuration, Family, Plan, Trainer};
-use memscope_samples::techniques::Techniques;
+use memscope_samples::techniques::{SharingArguments, Techniques};
 
 /// A model of odd sizes, so that no tile or warp is full.
 fn plan(family: Family, tied: bool) -> Plan {
@@ -29,14 +29,17 @@ fn check(plan: &Plan) {
     let batch = batch();
     trainer.gradients(&batch).unwrap();
     let count = trainer.parameters_mut().len();
+    let lora = plan.techniques.sharing.lora;
     let mut checked = 0;
     for index in 0..count {
         let (name, gradient) = {
             let parameter = &trainer.parameters_mut()[index];
-            (
-                parameter.name().to_owned(),
-                parameter.gradient().expect("backward reaches every parameter").to_host().unwrap(),
-            )
+            let name = parameter.name().to_owned();
+            if lora.is_some() && !name.contains(".lora_") {
+                assert!(parameter.gradient().is_none(), "{name} is frozen");
+                continue;
+            }
+            (name, parameter.gradient().expect("backward reaches every parameter").to_host().unwrap())
         };
         let weights = trainer.parameters_mut()[index].weight().to_host().unwrap();
         // Every element of small parameters, a sample of larger ones that meets every row and column.
@@ -57,7 +60,9 @@ fn check(plan: &Plan) {
             checked += 1;
         }
     }
-    assert!(checked > 500, "only {checked} elements checked");
+    // Fewer parameters have a gradient of their own where weights are shared or frozen.
+    let least = if plan.techniques.sharing == SharingArguments::default() { 500 } else { 250 };
+    assert!(checked > least, "only {checked} elements checked");
 }
 
 /// Makes matrices so large that gradients stand out from rounding, and moves norms and biases from their special values.
@@ -82,6 +87,25 @@ fn accumulated_over_micro_batches() {
             let mut plan = plan(family, tied);
             plan.techniques.gradients.accumulate = Some(2);
             check(&plan);
+        }
+    });
+}
+
+/// One set of weights for both layers, one projection for q and k, and adapters beside frozen weights.
+#[test]
+fn of_shared_weights_and_of_adapters() {
+    device::run("gradients::of_shared_weights_and_of_adapters", device::COMPUTING, || {
+        let none = SharingArguments::default();
+        for sharing in [
+            SharingArguments { share_layers: Some(2), share_qk: true, ..none },
+            SharingArguments { share_qk: true, ..none },
+            SharingArguments { lora: Some(3), ..none },
+        ] {
+            for family in [Family::Gpt2, Family::Bert] {
+                let mut plan = plan(family, true);
+                plan.techniques.sharing = sharing;
+                check(&plan);
+            }
         }
     });
 }

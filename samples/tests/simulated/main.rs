@@ -13,6 +13,7 @@
 //! | optimizers | each optimizer: losses that fall, states, updates against f64 |
 //! | placement | memory that is elsewhere, or less: offloading, a fraction of the device, the largest batch |
 //! | reference | the forward pass against an independent one in f64 |
+//! | sharing | weights that are shared, or frozen beside adapters |
 //! | training | losses that fall and repeat, memory, errors |
 //! | resnet_reference | ResNets against an independent one in f64, and backward against differences of its loss |
 //! | resnet_training | what training is for GPTs, of ResNets |
@@ -29,4 +30,5 @@ mod placement;
 mod reference;
 mod resnet_reference;
 mod resnet_training;
+mod sharing;
 mod training;

@@ -247,6 +247,10 @@ mod tests {
             ("--share-qk --lora 4", "--share-qk does not combine with --lora"),
             ("--lora 0", "--lora 0 is out of range"),
             ("--lora 129", "--lora 129 is out of range"),
+            (
+                "--compress-activations int8 --checkpoint sqrt",
+                "--compress-activations does not combine with --checkpoint",
+            ),
             ("--chunked-loss 0", "--chunked-loss 0 is out of range"),
             ("--chunked-loss 9 --batch 2 --seq 4", "--chunked-loss 9 is out of range: a batch has 8 rows"),
             ("--chunked-loss 5 --batch 2 --seq 4 --accumulate 2", "a batch has 4 rows"),

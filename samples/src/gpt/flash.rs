@@ -12,7 +12,7 @@ use crate::{Error, Tensor};
 pub(super) fn forward(pass: &Pass<'_>, name: &str, qkv: [&Tensor; 3]) -> Result<[Tensor; 2], Error> {
     let merged = pass.activation(&format!("{name}.merged"), &[pass.rows(), pass.width()])?;
     let [batch, heads, sequence, _] = pass.shape_of_heads();
-    let log_sums = pass.activation(&format!("{name}.log_sums"), &[batch, heads, sequence])?;
+    let log_sums = pass.statistic(&format!("{name}.log_sums"), &[batch, heads, sequence])?;
     operations::flash_forward(&merged, &log_sums, qkv, how(pass))?;
     Ok([merged, log_sums])
 }

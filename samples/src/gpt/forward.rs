@@ -145,8 +145,8 @@ fn norm_for(
 ) -> Result<(Rc<Tensor>, SavedNorm), Error> {
     let _scope = memscope::scope(name.rsplit('.').next().unwrap_or(name));
     let output = for_output.activation(&format!("{name}.output"), &[pass.rows(), pass.width()])?;
-    let mean = pass.activation(&format!("{name}.mean"), &[pass.rows()])?;
-    let rstd = pass.activation(&format!("{name}.rstd"), &[pass.rows()])?;
+    let mean = pass.statistic(&format!("{name}.mean"), &[pass.rows()])?;
+    let rstd = pass.statistic(&format!("{name}.rstd"), &[pass.rows()])?;
     operations::layernorm_forward(&output, [&mean, &rstd], &input, norm.weight.weight(), norm.bias.weight())?;
     Ok((Rc::new(output), SavedNorm { input, mean, rstd }))
 }

@@ -8,8 +8,8 @@ use super::network::Network;
 use super::parameter::Parameter;
 use super::pass::{Keeping, Kept, Pass, SavedBlock};
 use super::scopes;
-use super::{backward, forward};
-use crate::techniques::Choice;
+use super::{backward, compressed, forward};
+use crate::techniques::{Choice, Compression};
 use crate::{Error, Tensor, operations};
 use memscope_client as memscope;
 use std::rc::Rc;
@@ -25,9 +25,22 @@ pub(super) fn forward(
     let mut kept = Vec::new();
     let Some(segments) = pass.plan.techniques.activations.checkpoint.segments(layers as u64) else {
         for layer in 0..layers {
-            let (output, saved) = one(pass, network, layer, &stream)?;
+            let (output, of_layer) = match pass.plan.techniques.activations.compress_activations {
+                None => {
+                    let (output, saved) = one(pass, network, layer, &stream)?;
+                    (output, Kept::Layer(Box::new(saved)))
+                }
+                Some(Compression::Int8) => {
+                    let pass = pass.keeping(Keeping::Compressed { output: layer + 1 == layers });
+                    let (output, saved) = one(&pass, network, layer, &stream)?;
+                    // The first input is freed with its copy in 8 bits, as the others are.
+                    drop(std::mem::replace(&mut stream, Rc::clone(&output)));
+                    let _scopes = scopes::module(network.layer(layer).0);
+                    (output, Kept::Compressed(Box::new(compressed::compress(&pass, saved)?)))
+                }
+            };
             stream = output;
-            kept.push(Kept::Layer(Box::new(saved)));
+            kept.push(of_layer);
         }
         return Ok((stream, kept));
     };
@@ -56,6 +69,14 @@ pub(super) fn backward(
             Kept::Layer(saved) => {
                 next -= 1;
                 grad = one_back(pass, network, next, grad, *saved)?;
+            }
+            Kept::Compressed(saved) => {
+                next -= 1;
+                let saved = {
+                    let _scopes = scopes::module(network.layer(next).0);
+                    compressed::restore(pass, *saved)?
+                };
+                grad = one_back(pass, network, next, grad, saved)?;
             }
             Kept::Segment { input, layers } => {
                 next = layers.start;

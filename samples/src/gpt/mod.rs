@@ -11,6 +11,7 @@
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
 //! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
+//! | compressed | what a layer keeps, in 8 bits |
 //! | chunked | the decoder and the loss chunk by chunk |
 //! | flash | attention without its matrix |
 //! | lora, shared_qk | adapters beside frozen matrices; one projection of queries and keys |
@@ -21,6 +22,7 @@
 mod arguments;
 mod backward;
 mod chunked;
+mod compressed;
 mod data;
 mod flash;
 mod forward;
@@ -57,7 +59,7 @@ pub enum Progress {
     /// The weights are on the device.
     Started {
         /// What is trained.
-        plan: Plan,
+        plan: Box<Plan>,
         /// How many numbers the parameters are.
         parameters: u64,
         /// The device's name.
@@ -115,7 +117,7 @@ pub fn train(
     let (name, simulated) = (device.name().to_owned(), device.is_simulated());
     let mut trainer = Trainer::new(&plan, device)?;
     let of = plan.steps;
-    progress(Progress::Started { plan, parameters, device: name, simulated })?;
+    progress(Progress::Started { plan: Box::new(plan), parameters, device: name, simulated })?;
     if let Some(choice) = trainer.choice() {
         progress(Progress::Chosen(choice))?;
     }
@@ -165,7 +167,7 @@ impl std::fmt::Display for Progress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Progress::Started { plan, parameters, device, simulated } => {
-                let Plan { batch, sequence, configuration, .. } = plan;
+                let Plan { batch, sequence, configuration, .. } = &**plan;
                 let Configuration { family, layers, width, heads, vocabulary, .. } = configuration;
                 let name = if *family == Family::Gpt2 { "GPT-2" } else { "BERT" };
                 let simulated = if *simulated { " (simulated)" } else { "" };

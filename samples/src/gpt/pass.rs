@@ -3,6 +3,7 @@
 //! Owns: the list of saved tensors, which memory.md gives with shapes. Refuses: to compute.
 
 use super::arguments::Plan;
+use super::compressed::CompressedBlock;
 use super::optimizer::Optimizer;
 use super::parameter::Parameter;
 use crate::operations::Heads;
@@ -19,6 +20,8 @@ pub(super) enum Keeping {
     Kept,
     /// They are not, save the output of a block if `output`: to be kept itself, as the input of what comes after.
     Dropped { output: bool },
+    /// A copy in 8 bits is kept instead, save of statistics and of the output as above.
+    Compressed { output: bool },
     /// They were not kept, and are computed again for backward.
     Again,
 }
@@ -72,8 +75,16 @@ impl Pass<'_> {
     pub fn activation(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
         match self.keeping {
             Keeping::Kept => Tensor::floats(self.device, Category::Activations, name, shape),
-            Keeping::Dropped { .. } => self.workspace(name, shape),
+            Keeping::Dropped { .. } | Keeping::Compressed { .. } => self.workspace(name, shape),
             Keeping::Again => Tensor::floats(self.device, Category::Activations, &format!("{name}.recomputed"), shape),
+        }
+    }
+
+    /// A statistic that backward reads, if it is kept; it is never compressed.
+    pub fn statistic(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
+        match self.keeping {
+            Keeping::Compressed { .. } => self.keeping(Keeping::Kept).activation(name, shape),
+            _ => self.activation(name, shape),
         }
     }
 
@@ -85,7 +96,7 @@ impl Pass<'_> {
     /// The same pass, for the output of a block.
     pub fn for_output(self) -> Self {
         match self.keeping {
-            Keeping::Dropped { output: true } => self.keeping(Keeping::Kept),
+            Keeping::Dropped { output: true } | Keeping::Compressed { output: true } => self.keeping(Keeping::Kept),
             _ => self,
         }
     }
@@ -165,6 +176,8 @@ pub(super) struct SavedTransform {
 pub(super) enum Kept {
     /// All that a layer's backward reads.
     Layer(Box<SavedBlock>),
+    /// The same in 8 bits.
+    Compressed(Box<CompressedBlock>),
     /// The input of a segment of layers.
     Segment { input: Rc<Tensor>, layers: Range<usize> },
 }

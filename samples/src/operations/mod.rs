@@ -8,6 +8,7 @@
 
 mod attention;
 mod batchnorm;
+mod compress;
 mod convolution;
 mod elementwise;
 mod embedding;
@@ -22,6 +23,7 @@ pub(crate) use attention::{
     Heads, merge_heads, merge_heads_backward, softmax_backward, softmax_forward, split_qkv, split_qkv_backward,
 };
 pub(crate) use batchnorm::{BatchNorm, batchnorm_backward, batchnorm_forward};
+pub(crate) use compress::{compress, decompress};
 pub(crate) use convolution::{
     ConvolutionShape, convolution_backward_input, convolution_backward_weight, convolution_forward,
 };

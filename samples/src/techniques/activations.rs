@@ -4,6 +4,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::chunked_loss;
+use super::compress_activations::Compression;
 use super::flash_attention::Attention;
 use crate::Error;
 
@@ -20,6 +21,9 @@ pub struct ActivationArguments {
     /// Compute the head and the loss in C chunks of rows
     #[arg(long, value_name = "C")]
     pub chunked_loss: Option<u64>,
+    /// Compress what layers keep for backward
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub compress_activations: Option<Compression>,
 }
 
 impl ActivationArguments {
@@ -30,6 +34,13 @@ impl ActivationArguments {
             return Err(Error::Arguments(
                 "--checkpoint selective does not combine with --attention flash: it drops the attention probabilities, which \
                  flash attention does not have"
+                    .to_owned(),
+            ));
+        }
+        if self.compress_activations.is_some() && self.checkpoint != Checkpoint::None {
+            return Err(Error::Arguments(
+                "--compress-activations does not combine with --checkpoint: what is computed again is not kept, and so not \
+                 compressed"
                     .to_owned(),
             ));
         }

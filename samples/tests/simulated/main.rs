@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | checkpoint | blocks computed again: the same gradients, fewer bytes |
 //! | chunked_loss | the loss in chunks of rows |
+//! | compress_activations | what layers keep, in 8 bits |
 //! | device | how a test gets a simulated libcuda |
 //! | flash_attention | attention without its matrix |
 //! | gradients | backward against finite differences |
@@ -20,6 +21,7 @@
 
 mod checkpoint;
 mod chunked_loss;
+mod compress_activations;
 mod device;
 mod flash_attention;
 mod gradients;

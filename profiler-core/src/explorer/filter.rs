@@ -12,12 +12,21 @@
 //! | `category:weights` | that category; the beginning of its name is enough |
 //! | `scope:h.3` | what has it in the path of its scope |
 //! | `name:bias` | what has it in its name, or, without one, in its function |
-//! | `stream:0x7f00` | what was made on that stream |
+//! | `stream:0x7f00` | what was made on that stream; `stream:default` is stream 0 |
+//! | `gpu:1` | what lies on that GPU, counted from 0 as the list does |
 //! | `pid:4711` | what that process holds |
+//! | `scope=model/h.1` | what has exactly this path as its scope, letter for letter; `scope=""` is outside all scopes |
+//! | `name=bias` | what has exactly this name, or, without a name, this function |
+//! | `category=weights` | exactly that category |
+//!
+//! Behind `=`, a text with blanks stands in quotes: `scope="my model/h.1"`; within them `\"` is a quote and `\\` a backslash.
+//! Another word before a single colon is an error; in `ns::function` the colons are part of the word.
 
 use memscope_wire::{Category, Origin};
 
 use crate::allocation::{Allocation, Model};
+
+use super::part::Positions;
 
 /// One term.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +39,18 @@ enum Term {
     Scope(String),
     Name(String),
     Stream(u64),
+    Gpu(u64),
     Pid(u32),
+    /// Exactly this text, in this column.
+    Exact(Whole, String),
+}
+
+/// What an exact term looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Whole {
+    Scope,
+    Name,
+    Category,
 }
 
 /// Terms that were read, without knowledge of a session.
@@ -45,7 +65,18 @@ impl Filter {
     /// # Errors
     /// A sentence that names the term that cannot be read.
     pub fn parse(text: &str) -> Result<Filter, String> {
-        let terms = text.split_whitespace().map(term).collect::<Result<_, _>>()?;
+        let (mut terms, mut rest) = (Vec::new(), text.trim_start());
+        while !rest.is_empty() {
+            let (term, behind) = match exact(rest) {
+                Some(exact) => exact?,
+                None => {
+                    let (word, behind) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+                    (term(word)?, behind)
+                }
+            };
+            terms.push(term);
+            rest = behind.trim_start();
+        }
         Ok(Filter { terms })
     }
 
@@ -57,8 +88,68 @@ impl Filter {
     /// Makes the filter fast for a model: texts are looked through once.
     pub(super) fn prepare<'m>(&self, model: &'m Model) -> Prepared<'m> {
         let words = Words::of(model, self.terms.iter().any(Term::reads_text));
-        Prepared { model, tests: self.terms.iter().map(|term| term.test(&words)).collect() }
+        let tests = self.terms.iter().map(|term| term.test(model, &words)).collect();
+        Prepared { model, positions: Positions::of(model), tests }
     }
+}
+
+/// The term that lets through what has exactly this text in a column: `scope`, `name` or `category`.
+pub fn exact_term(column: &str, text: &str) -> String {
+    format!("{column}={}", quoted(text))
+}
+
+/// A text as it stands behind `=`.
+fn quoted(text: &str) -> String {
+    if !text.is_empty() && !text.starts_with('"') && !text.contains(char::is_whitespace) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// An exact term at the beginning of a text, and what is behind it; `None` when another term stands there.
+fn exact(text: &str) -> Option<Result<(Term, &str), String>> {
+    let (column, value) = text.split_once('=')?;
+    let whole = match column {
+        "scope" => Whole::Scope,
+        "name" => Whole::Name,
+        "category" => Whole::Category,
+        _ => return None,
+    };
+    let (value, behind) = match value.strip_prefix('"') {
+        Some(quoted) => match unquoted(quoted) {
+            Some(both) => both,
+            None => return Some(Err(format!("`{text}` needs a quote at its end"))),
+        },
+        None => {
+            let (word, behind) = value.split_at(value.find(char::is_whitespace).unwrap_or(value.len()));
+            (word.to_owned(), behind)
+        }
+    };
+    if whole == Whole::Category && !Category::ALL.iter().any(|category| category.name() == value) {
+        return Some(Err(format!("`category={value}`: there is no such category; there are {}", categories())));
+    }
+    Some(Ok((Term::Exact(whole, value), behind)))
+}
+
+/// A text up to its closing quote, and what is behind that.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let (mut value, mut escaped) = (String::new(), false);
+    for (at, char) in text.char_indices() {
+        match char {
+            '\\' if !escaped => {
+                escaped = true;
+                continue;
+            }
+            '"' if !escaped => return Some((value, &text[at + 1..])),
+            char => value.push(char),
+        }
+        escaped = false;
+    }
+    None
+}
+
+fn categories() -> String {
+    Category::ALL.map(Category::name).join(", ")
 }
 
 fn term(text: &str) -> Result<Term, String> {
@@ -72,22 +163,34 @@ fn term(text: &str) -> Result<Term, String> {
     let lower = |value: &str| value.to_lowercase();
     Ok(match text.split_once(':') {
         Some(("step", value)) => Term::Step(number(value)?),
+        Some(("stream", "default")) => Term::Stream(0),
         Some(("stream", value)) => Term::Stream(number(value)?),
+        Some(("gpu", value)) => Term::Gpu(number(value)?),
         Some(("pid", value)) => {
             Term::Pid(u32::try_from(number(value)?).map_err(|_| format!("`{text}` is no process id"))?)
         }
         Some(("category", value)) => {
             let value = lower(value);
             if !Category::ALL.iter().any(|category| category.name().starts_with(&value)) {
-                let names: Vec<&str> = Category::ALL.iter().map(|category| category.name()).collect();
-                return Err(format!("`{text}`: no category begins like this; there are {}", names.join(", ")));
+                return Err(format!("`{text}`: no category begins like this; there are {}", categories()));
             }
             Term::Category(value)
         }
         Some(("scope", value)) => Term::Scope(lower(value)),
         Some(("name", value)) => Term::Name(lower(value)),
+        Some((column, value)) if is_word(column) && !value.starts_with(':') => {
+            return Err(format!(
+                "`{text}`: there is no `{column}:`; there are step, stream, gpu, pid, category, scope and name, and \
+                 `name:{text}` looks for this text"
+            ));
+        }
         _ => Term::Text(lower(text)),
     })
+}
+
+/// True for what could be meant as the name of a column.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|char| char.is_ascii_alphabetic() || char == '_')
 }
 
 fn no_size(text: &str) -> String {
@@ -151,6 +254,7 @@ enum Test {
     Scope(Vec<bool>),
     Name(Vec<bool>),
     Stream(u64),
+    Gpu(u64),
     Pid(u32),
 }
 
@@ -159,7 +263,7 @@ impl Term {
         matches!(self, Term::Text(_) | Term::Scope(_) | Term::Name(_))
     }
 
-    fn test(&self, words: &Words) -> Test {
+    fn test(&self, model: &Model, words: &Words) -> Test {
         let within = |texts: &[String], part: &String| texts.iter().map(|text| text.contains(part)).collect();
         match self {
             Term::Text(part) => Test::Text {
@@ -175,7 +279,16 @@ impl Term {
             Term::Scope(part) => Test::Scope(within(&words.scopes, part)),
             Term::Name(part) => Test::Name(within(&words.names, part)),
             Term::Stream(stream) => Test::Stream(*stream),
+            Term::Gpu(position) => Test::Gpu(*position),
             Term::Pid(pid) => Test::Pid(*pid),
+            Term::Exact(Whole::Scope, path) => {
+                let scopes = 0..model.scopes.len() as u32;
+                Test::Scope(scopes.map(|scope| model.scopes.path(scope, &model.names) == *path).collect())
+            }
+            Term::Exact(Whole::Name, text) => {
+                Test::Name((0..model.names.len() as u32).map(|name| model.names.text(name) == *text).collect())
+            }
+            Term::Exact(Whole::Category, name) => Test::Category(Category::ALL.map(|category| category.name() == name)),
         }
     }
 }
@@ -183,6 +296,7 @@ impl Term {
 /// A filter that knows a model.
 pub(super) struct Prepared<'m> {
     model: &'m Model,
+    positions: Positions,
     tests: Vec<Test>,
 }
 
@@ -209,6 +323,7 @@ impl Prepared<'_> {
             Test::Scope(found) => at(found, allocation.scope),
             Test::Name(found) => at(found, label(allocation)),
             Test::Stream(stream) => self.model.streams.value(allocation.stream) == *stream,
+            Test::Gpu(position) => self.positions.shown(allocation).is_some_and(|shown| u64::from(shown) == *position),
             Test::Pid(pid) => self.model.processes[allocation.process as usize].info.pid == *pid,
         }
     }
@@ -294,6 +409,9 @@ mod tests {
             ("name:cumem", &[1]),
             ("stream:0x7f00", &[0]),
             ("stream:0", &[1, 2]),
+            ("stream:default", &[1, 2]),
+            ("::vector", &[]),
+            ("a.b:c", &[]),
             ("pid:4711", &[0, 1, 2]),
             ("pid:4712", &[]),
             ("std::vector", &[]),
@@ -304,10 +422,51 @@ mod tests {
     }
 
     #[test]
+    fn an_exact_term_takes_in_nothing_that_only_begins_alike() {
+        let mut model = model();
+        let tens = ["Forward0", "my \\ \"layer\"/x"].map(|name| {
+            let name = model.names.number_of(name);
+            model.scopes.child(0, name)
+        });
+        let in_scope = |scope| Allocation { scope, requested: 5, bytes: 5, ..Allocation::vacant() };
+        model.allocations.extend(tens.map(in_scope));
+        let matching = |text: &str| -> Vec<usize> {
+            let filter = Filter::parse(text).expect("a filter");
+            let prepared = filter.prepare(&model);
+            (0..model.allocations.len()).filter(|at| prepared.lets(&model.allocations[*at])).collect()
+        };
+        assert_eq!(matching("scope:Forward"), [0, 3], "a part takes in both");
+        assert_eq!(matching(&exact_term("scope", "Forward")), [0]);
+        assert_eq!(matching("scope=forward"), [0usize; 0], "letter for letter");
+        assert_eq!(matching(&exact_term("scope", "my \\ \"layer\"/x")), [4]);
+        assert_eq!(matching(&format!("<1KiB  {}  unknown", exact_term("scope", "my \\ \"layer\"/x"))), [4]);
+        assert_eq!(exact_term("scope", ""), "scope=\"\"");
+        assert_eq!(matching("scope=\"\""), [1, 2], "outside all scopes");
+        assert_eq!(matching("name=h.0.Attn.weight"), [0]);
+        assert_eq!(matching("name=cuMemAlloc_v2"), [1]);
+        assert_eq!(matching("category=weights"), [0]);
+        for text in ["category=w", "scope=\"a", "attn scope=\"a b"] {
+            Filter::parse(text).expect_err(text);
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_is_named() {
-        for text in
-            [">", ">4XB", "<x", "step:", "step:x", "stream:0xg", "pid:99999999999", "category:z", ">18EiB", ">."]
-        {
+        for text in [
+            ">",
+            ">4XB",
+            "<x",
+            "step:",
+            "step:x",
+            "stream:0xg",
+            "pid:99999999999",
+            "category:z",
+            ">18EiB",
+            ">.",
+            "foo:bar",
+            "gpu:x",
+            "device:",
+        ] {
             let error = Filter::parse(text).expect_err(text);
             assert!(error.contains(&format!("`{text}`")), "{error}");
         }

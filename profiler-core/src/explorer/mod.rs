@@ -29,6 +29,7 @@ pub use answer::{
     ScopeTotal, Segment, SegmentsView, SessionView, StepView,
 };
 pub use explorer::Explorer;
+pub use filter::exact_term;
 pub use find::find_session;
 pub use follower::Follower;
 pub use holding::Holding;

@@ -1,18 +1,19 @@
 //! A CUDA device with our kernels loaded.
 //!
-//! Owns: the primary context, the modules, launches. Refuses: memory (see tensor.rs) and shapes (see operations/).
+//! Owns: the primary context, the modules, launches, and where memory comes from: the driver, or a pool (see
+//! techniques/caching.rs). Refuses: tensors (see tensor.rs) and shapes (see operations/).
 //!
 //! Everything is on the default stream and on one thread. The driver is reached through cudarc's thin layer, one call of
 //! ours for one call of the driver, so that a profile shows exactly what this code asks for.
 
 use crate::ledger::Ledger;
-use crate::techniques::{Budget, MemoryFraction};
+use crate::techniques::{Budget, MemoryFraction, Pool, PoolCount, Source};
 use crate::{Error, Tensor};
 use cudarc::driver::{result, sys};
 use memscope_client::Category;
 use memscope_kernels::{IMAGES, KERNELS, Kernel, Launch, ParameterType};
 use memscope_wire::env;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 
@@ -20,7 +21,7 @@ use std::ffi::{CString, c_void};
 const SIMULATED: (&str, &str) = (env::SIMULATED, "1");
 const WITHOUT_COMPUTE: (&str, &str) = (env::SIMULATOR_COMPUTE, "0");
 
-/// The first CUDA device.
+/// A CUDA device.
 pub struct Device {
     handle: sys::CUdevice,
     modules: Vec<sys::CUmodule>,
@@ -30,6 +31,7 @@ pub struct Device {
     /// What tensors may hold, if that is less than the device; and what they hold.
     budget: Cell<Option<Budget>>,
     ledger: Ledger,
+    pool: Option<RefCell<Pool>>,
     // The context is current on the thread that opened the device, and only there.
     not_send: std::marker::PhantomData<*const ()>,
 }
@@ -40,19 +42,30 @@ impl Device {
     /// # Errors
     /// [`Error::NoDriver`], [`Error::NoDevice`], or [`Error::Driver`] when the context or a module cannot be made.
     pub fn open() -> Result<Device, Error> {
+        Device::open_at(0)
+    }
+
+    /// Opens the device with this CUDA ordinal and loads every kernel.
+    ///
+    /// # Errors
+    /// As [`Device::open`], and [`Error::TooFewDevices`].
+    pub fn open_at(ordinal: usize) -> Result<Device, Error> {
         // SAFETY: loads libcuda, whose initialisers any CUDA program trusts.
         if !unsafe { sys::is_culib_present() } {
             return Err(Error::NoDriver);
         }
-        let failed = |call| move |error| driver_error(call, "device 0", error);
+        let failed = |call| move |error| driver_error(call, &format!("device {ordinal}"), error);
         match result::init() {
             Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(Error::NoDevice),
             other => other.map_err(failed("cuInit"))?,
         }
-        if result::device::get_count().map_err(failed("cuDeviceGetCount"))? == 0 {
-            return Err(Error::NoDevice);
+        let count = result::device::get_count().map_err(failed("cuDeviceGetCount"))? as usize;
+        match count {
+            0 => return Err(Error::NoDevice),
+            count if ordinal >= count => return Err(Error::TooFewDevices { ordinal, count }),
+            _ => {}
         }
-        let handle = result::device::get(0).map_err(failed("cuDeviceGet"))?;
+        let handle = result::device::get(ordinal as i32).map_err(failed("cuDeviceGet"))?;
         let name = result::device::get_name(handle).map_err(failed("cuDeviceGetName"))?;
         // SAFETY: the handle comes from cuDeviceGet; the reference is given back in drop.
         let context = unsafe { result::primary_ctx::retain(handle) }.map_err(failed("cuDevicePrimaryCtxRetain"))?;
@@ -64,6 +77,7 @@ impl Device {
             computes: !(is_set(SIMULATED) && is_set(WITHOUT_COMPUTE)),
             budget: Cell::new(None),
             ledger: Ledger::default(),
+            pool: None,
             not_send: std::marker::PhantomData,
         };
         // SAFETY: the context was retained above and lives as long as the device.
@@ -148,6 +162,39 @@ impl Device {
         &self.ledger
     }
 
+    /// From now on memory comes from a caching pool. Nothing may have been allocated yet.
+    pub(crate) fn use_pool(&mut self) {
+        self.pool = Some(RefCell::default());
+    }
+
+    /// What the caching pool has, where there is one.
+    pub fn pool(&self) -> Option<PoolCount> {
+        self.pool.as_ref().map(|pool| pool.borrow().count())
+    }
+
+    /// Gives every segment of the caching pool back in which nothing is live.
+    pub(crate) fn empty_cache(&self) {
+        if let Some(pool) = &self.pool {
+            pool.borrow_mut().empty_cache(&mut Driver);
+        }
+    }
+
+    /// The address of `bytes` of device memory; none when there is no room.
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<Option<u64>, result::DriverError> {
+        match &self.pool {
+            None => Driver.take(bytes),
+            Some(pool) => pool.borrow_mut().allocate(bytes, &mut Driver),
+        }
+    }
+
+    /// Frees what [`Device::allocate`] gave, once.
+    pub(crate) fn free(&self, address: u64) {
+        match &self.pool {
+            None => Driver.give_back(address),
+            Some(pool) => pool.borrow_mut().free(address),
+        }
+    }
+
     /// Launches a kernel on the default stream.
     ///
     /// # Panics
@@ -177,12 +224,36 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
+        // Every tensor holds the device, so that no block is in use any more.
+        self.empty_cache();
         for module in self.modules.drain(..) {
             // SAFETY: loaded by this device, and no function of it is used any more. An error changes nothing now.
             let _ = unsafe { result::module::unload(module) };
         }
         // SAFETY: retained in open, once.
         let _ = unsafe { result::primary_ctx::release(self.handle) };
+    }
+}
+
+/// The driver as a source of memory, on the context of this thread: that of the one [`Device`] that calls it.
+struct Driver;
+
+impl Source for Driver {
+    type Error = result::DriverError;
+
+    fn take(&mut self, bytes: u64) -> Result<Option<u64>, result::DriverError> {
+        // SAFETY: a context is current on this thread; the memory is freed in give_back.
+        match unsafe { result::malloc_sync(bytes as usize) } {
+            Ok(address) => Ok(Some(address)),
+            Err(error) if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn give_back(&mut self, address: u64) {
+        // SAFETY: `address` came from take and is given back once; the driver waits for the kernels that use it. An error has
+        // been reported by an earlier call already.
+        let _ = unsafe { result::free_sync(address) };
     }
 }
 

@@ -51,6 +51,22 @@ pub enum Error {
         result: String,
     },
 
+    /// A rank without a device of its own.
+    #[error(
+        "there is no CUDA device {ordinal}: the driver shows {count}. Each rank needs a device of its own; simulated ones are \
+         made by `memscope run --device 8GiB --devices {needed} -- …`", needed = .ordinal + 1
+    )]
+    TooFewDevices {
+        /// The device that was asked for, from 0.
+        ordinal: usize,
+        /// Devices that there are.
+        count: usize,
+    },
+
+    /// A rank that could not be started, or failed; or one that stops since another one did.
+    #[error("{0}")]
+    Ranks(String),
+
     /// Progress could not be written to standard output.
     #[error("cannot write progress to standard output: {0}")]
     Output(#[from] std::io::Error),

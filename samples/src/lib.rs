@@ -12,10 +12,12 @@ pub mod gpt;
 mod ledger;
 mod operations;
 mod pinned;
+mod ranks;
 pub mod resnet;
 pub mod techniques;
 mod tensor;
 
 pub use device::Device;
 pub use error::Error;
+pub use ranks::{Group, part};
 pub use tensor::Tensor;

@@ -1,22 +1,25 @@
-//! A named tensor: one allocation of the driver, tagged with what it is for, freed when dropped.
+//! A named tensor: one allocation, tagged with what it is for, freed when dropped.
 //!
-//! Owns: device memory. Refuses: to pool or reuse it. The allocation is the synchronous cuMemAlloc, not cuMemAllocAsync:
-//! an asynchronous one comes out of a pool that reserves more than was asked for and gives it back later, and then the
-//! device's free memory no longer says what the tensors sum to. cuMemFree also waits for kernels that still use the
-//! memory, so that a tensor may be dropped as soon as its last kernel is launched.
+//! Owns: device memory. Refuses: to know whether the driver or a pool gives it (device.rs). The driver's allocation is the
+//! synchronous cuMemAlloc, not cuMemAllocAsync: an asynchronous one comes out of a pool that reserves more than was asked for
+//! and gives it back later, and then the device's free memory no longer says what the tensors sum to. cuMemFree also waits for
+//! kernels that still use the memory, so that a tensor may be dropped as soon as its last kernel is launched; a pool gives it
+//! only to later kernels of the same stream.
 
 use crate::Error;
 use crate::device::{Device, driver_error};
 use crate::techniques::Budget;
-use cudarc::driver::{result, sys};
+use cudarc::driver::result;
 use memscope_client::{self as memscope, Category};
+use std::cell::Cell;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::rc::Rc;
 
 /// An array on the device, of 4-byte floats, 8-byte integers, or bytes.
 pub struct Tensor {
-    address: u64,
+    /// 0 while its memory is given back.
+    address: Cell<u64>,
     elements: u64,
     bytes: u64,
     category: Category,
@@ -53,7 +56,7 @@ impl Tensor {
     pub fn integers(device: &Rc<Device>, category: Category, name: &str, values: &[i64]) -> Result<Tensor, Error> {
         let tensor = Tensor::allocate(device, category, name, values.len() as u64, size_of::<i64>() as u64)?;
         // SAFETY: the allocation has room for the values, and the copy is finished when the call returns.
-        unsafe { result::memcpy_htod_sync(tensor.address, values) }
+        unsafe { result::memcpy_htod_sync(tensor.address(), values) }
             .map_err(|error| driver_error("cuMemcpyHtoD", name, error))?;
         Ok(tensor)
     }
@@ -73,7 +76,7 @@ impl Tensor {
     pub fn bytes(device: &Rc<Device>, category: Category, name: &str, count: u64) -> Result<Tensor, Error> {
         let tensor = Tensor::allocate(device, category, name, count, 1)?;
         // SAFETY: the allocation has that many bytes, and nothing else uses them yet.
-        unsafe { result::memset_d8_sync(tensor.address, 0, count as usize) }
+        unsafe { result::memset_d8_sync(tensor.address(), 0, count as usize) }
             .map_err(|error| driver_error("cuMemsetD8", name, error))?;
         Ok(tensor)
     }
@@ -86,34 +89,78 @@ impl Tensor {
         element_bytes: u64,
     ) -> Result<Tensor, Error> {
         let bytes = elements * element_bytes;
+        let address = Cell::new(Tensor::memory(device, category, name, bytes)?);
+        Ok(Tensor { address, elements, bytes, category, name: name.to_owned(), device: Rc::clone(device), owned: true })
+    }
+
+    /// The address of so much memory, tagged.
+    fn memory(device: &Rc<Device>, category: Category, name: &str, bytes: u64) -> Result<u64, Error> {
         if let Some((Budget { fraction, total, .. }, left)) = device.exceeded_by(bytes) {
             let (tensor, category) = (name.to_owned(), word(category));
             let (free, total, fraction) = (Some(left), Some(total), Some(fraction));
             return Err(Error::OutOfMemory { tensor, category, bytes, free, total, fraction });
         }
-        // SAFETY: the context of `device` is current on this thread; the memory is freed in drop.
-        let address = unsafe { result::malloc_sync(bytes as usize) }.map_err(|error| match error.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                let information = result::mem_get_info().ok();
-                Error::OutOfMemory {
-                    tensor: name.to_owned(),
-                    category: word(category),
-                    bytes,
-                    free: information.map(|(free, _)| free as u64),
-                    total: information.map(|(_, total)| total as u64),
-                    fraction: None,
-                }
+        let allocated = device.allocate(bytes).map_err(|error| driver_error("cuMemAlloc", name, error))?;
+        let address = allocated.ok_or_else(|| {
+            let information = result::mem_get_info().ok();
+            Error::OutOfMemory {
+                tensor: name.to_owned(),
+                category: word(category),
+                bytes,
+                free: information.map(|(free, _)| free as u64),
+                total: information.map(|(_, total)| total as u64),
+                fraction: None,
             }
-            _ => driver_error("cuMemAlloc", name, error),
         })?;
         memscope::tag(address, category, name);
         device.ledger().add(category, bytes);
-        Ok(Tensor { address, elements, bytes, category, name: name.to_owned(), device: Rc::clone(device), owned: true })
+        Ok(address)
+    }
+
+    /// The floats in this range, as a tensor that shares their memory and is not tagged.
+    ///
+    /// # Safety
+    /// The view must be dropped, or not be used any more, when this tensor's memory is freed.
+    pub(crate) unsafe fn view(&self, name: &str, range: Range<u64>) -> Tensor {
+        assert!(range.end <= self.elements, "{name}: {range:?} of {}", self.elements);
+        Tensor {
+            address: Cell::new(self.address() + 4 * range.start),
+            elements: range.end - range.start,
+            bytes: 0,
+            category: self.category,
+            name: name.to_owned(),
+            device: Rc::clone(&self.device),
+            owned: false,
+        }
+    }
+
+    /// Gives the memory back, and with it the values, until [`Tensor::take_memory`].
+    pub(crate) fn give_back_memory(&self) {
+        if self.owned && self.address.get() != 0 {
+            self.device.free(self.address.take());
+            self.device.ledger().remove(self.category, self.bytes);
+        }
+    }
+
+    /// Has memory again, with undefined values, if it was given back.
+    ///
+    /// # Errors
+    /// As [`Tensor::floats`].
+    pub(crate) fn take_memory(&self) -> Result<(), Error> {
+        if self.address.get() == 0 {
+            self.address.set(Tensor::memory(&self.device, self.category, &self.name, self.bytes)?);
+        }
+        Ok(())
     }
 
     /// Its address on the device.
+    ///
+    /// # Panics
+    /// While its memory is given back.
     pub fn address(&self) -> u64 {
-        self.address
+        let address = self.address.get();
+        assert!(address != 0, "{} has no memory now", self.name);
+        address
     }
 
     /// How many floats, integers or bytes it holds.
@@ -136,7 +183,7 @@ impl Tensor {
         assert!(first + elements <= self.elements, "{elements} from {first} on of {}", self.name);
         let element_bytes = self.bytes / self.elements;
         let part = Tensor {
-            address: self.address + first * element_bytes,
+            address: Cell::new(self.address() + first * element_bytes),
             elements,
             bytes: elements * element_bytes,
             category: self.category,
@@ -159,7 +206,7 @@ impl Tensor {
     pub fn to_host(&self) -> Result<Vec<f32>, Error> {
         let mut values = vec![0.0_f32; self.elements as usize];
         // SAFETY: the allocation holds that many floats, and the copy is finished when the call returns.
-        unsafe { result::memcpy_dtoh_sync(&mut values, self.address) }
+        unsafe { result::memcpy_dtoh_sync(&mut values, self.address()) }
             .map_err(|error| driver_error("cuMemcpyDtoH", &self.name, error))?;
         Ok(values)
     }
@@ -172,21 +219,30 @@ impl Tensor {
     /// # Panics
     /// When `values` are not as many as the tensor's.
     pub fn set(&mut self, values: &[f32]) -> Result<(), Error> {
+        self.write(values)
+    }
+
+    /// The same: what is on the device may change behind a shared reference, as with every kernel.
+    pub(crate) fn write(&self, values: &[f32]) -> Result<(), Error> {
         assert_eq!(values.len() as u64, self.elements, "values for {}", self.name);
         // SAFETY: the allocation has room for the values, and the copy is finished when the call returns.
-        unsafe { result::memcpy_htod_sync(self.address, values) }
+        unsafe { result::memcpy_htod_sync(self.address(), values) }
             .map_err(|error| driver_error("cuMemcpyHtoD", &self.name, error))
+    }
+
+    /// Floats from `at` on become `count` of the source's from `from` on.
+    pub(crate) fn copy(&self, at: u64, source: &Tensor, from: u64, count: u64) -> Result<(), Error> {
+        assert!(at + count <= self.elements && from + count <= source.elements, "{} from {}", self.name, source.name);
+        let (to, from) = (self.address() + 4 * at, source.address() + 4 * from);
+        // SAFETY: both have that many floats from there on; kernels of the same stream wait for the copy.
+        unsafe { result::memcpy_dtod_sync(to, from, 4 * count as usize) }
+            .map_err(|error| driver_error("cuMemcpyDtoD", &self.name, error))
     }
 }
 
 impl Drop for Tensor {
     fn drop(&mut self) {
-        if !self.owned {
-            return;
-        }
-        // SAFETY: allocated by this tensor and freed once. An error has been reported by an earlier call already.
-        let _ = unsafe { result::free_sync(self.address) };
-        self.device.ledger().remove(self.category, self.bytes);
+        self.give_back_memory();
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::model::{Configuration, Model, in_range};
 use crate::Error;
-use crate::techniques::{BatchSize, Techniques};
+use crate::techniques::{BatchSize, Techniques, Workload};
 
 /// Trains a GPT or BERT in fp32 on a small text, each tensor an allocation of its own, as PyTorch would without its cache.
 #[derive(clap::Args, Clone, Debug)]
@@ -112,7 +112,19 @@ impl Plan {
             techniques: arguments.techniques.clone(),
             configuration,
         };
+        if arguments.batch == Some(BatchSize::Auto) && plan.techniques.ranks.ranks.is_some() {
+            return Err(Error::Arguments(
+                "--batch auto does not combine with --ranks: a rank that runs out of memory ends all of them"
+                    .to_owned(),
+            ));
+        }
         plan.check()?;
+        if arguments.batch == Some(BatchSize::Auto) && plan.techniques.workload.workload == Workload::Varying {
+            return Err(Error::Arguments(
+                "--batch auto does not combine with --workload varying: its trials take two steps, and a later one may be longer"
+                    .to_owned(),
+            ));
+        }
         Ok(plan)
     }
 
@@ -158,14 +170,35 @@ impl Plan {
         }
         self.techniques.check()?;
         let micro_batches = self.techniques.gradients.micro_batches();
-        if !self.batch.is_multiple_of(micro_batches) {
+        let ranks = self.techniques.ranks.count();
+        if !self.batch.is_multiple_of(ranks) {
             return Err(Error::Arguments(format!(
-                "--accumulate {micro_batches} does not divide --batch {}, which is the whole batch",
+                "--ranks {ranks} does not divide --batch {}, which is the batch of all ranks together",
                 self.batch
             )));
         }
+        if !(self.batch / ranks).is_multiple_of(micro_batches) {
+            return Err(Error::Arguments(format!(
+                "--accumulate {micro_batches} does not divide {}",
+                match ranks {
+                    1 => format!("--batch {}, which is the whole batch", self.batch),
+                    _ => format!("a rank's share of --batch, {}", self.batch / ranks),
+                }
+            )));
+        }
+        if self.configuration.width < ranks {
+            return Err(Error::Arguments(format!(
+                "--ranks {ranks} is more than --width {}: a rank would have no part of a bias",
+                self.configuration.width
+            )));
+        }
         let Configuration { layers, width, tied, .. } = self.configuration;
-        let rows = self.rows() / micro_batches;
+        // Of the shortest pass.
+        let shortest = match self.techniques.workload.workload {
+            Workload::Fixed => self.sequence,
+            Workload::Varying => self.sequence.div_ceil(4),
+        };
+        let rows = self.batch * shortest / (micro_batches * ranks);
         self.techniques.activations.check(layers, width / heads, rows)?;
         self.techniques.sharing.check(layers, width, tied)?;
         Ok(())
@@ -255,6 +288,35 @@ mod tests {
             ("--chunked-loss 9 --batch 2 --seq 4", "--chunked-loss 9 is out of range: a batch has 8 rows"),
             ("--chunked-loss 5 --batch 2 --seq 4 --accumulate 2", "a batch has 4 rows"),
             ("--checkpoint every=5", "--checkpoint every=5 is out of range: the model has 4 layers"),
+            (
+                "--memory-fraction 0.5 --allocator caching",
+                "--memory-fraction does not combine with --allocator caching",
+            ),
+            ("--batch auto --workload varying", "--batch auto does not combine with --workload varying"),
+            ("--ranks 2", "--ranks needs --parallel"),
+            ("--parallel ddp", "--parallel needs --ranks"),
+            ("--ranks 0 --parallel ddp", "--ranks 0 is out of range"),
+            ("--ranks 65 --parallel ddp", "--ranks 65 is out of range"),
+            ("--ranks 3 --parallel ddp --batch 8", "--ranks 3 does not divide --batch 8"),
+            ("--ranks 2 --parallel ddp --batch 8 --accumulate 8", "--accumulate 8 does not divide a rank's share"),
+            ("--ranks 8 --parallel ddp --width 4 --heads 1", "--ranks 8 is more than --width 4"),
+            ("--ranks 2 --parallel ddp --batch auto", "--batch auto does not combine with --ranks"),
+            ("--ranks 2 --parallel ddp --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
+            (
+                "--ranks 2 --parallel zero1 --optimizer adafactor",
+                "--parallel zero1 does not combine with this --optimizer",
+            ),
+            ("--ranks 2 --parallel zero1 --foreach", "--parallel zero1 does not combine with --foreach"),
+            ("--ranks 2 --parallel zero1 --offload optimizer", "does not combine with --offload optimizer"),
+            ("--ranks 2 --parallel zero2 --accumulate 2", "--parallel zero2 does not combine with --accumulate"),
+            ("--ranks 2 --parallel ddp --lora 4", "--ranks does not combine with --lora"),
+            ("--ranks 2 --parallel zero2 --chunked-loss 4", "--parallel zero2 does not combine with --chunked-loss"),
+            ("--ranks 2 --parallel zero3 --zero-grad zero", "--parallel zero3 does not combine with --zero-grad zero"),
+            (
+                "--ranks 2 --parallel zero3 --allocator caching",
+                "--parallel zero3 does not combine with --allocator caching",
+            ),
+            ("--empty-cache", "--empty-cache empties the cache of --allocator caching"),
             ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),
         ] {
             let Err(Error::Arguments(text)) = plan(line) else { panic!("{line} was taken") };

@@ -31,6 +31,7 @@ pub(super) fn backward(
 ) -> Result<(), Error> {
     let family = pass.plan.configuration.family;
     let Saved { embedding_norm, layers: kept, transform, final_norm, decoder_input } = saved;
+    pass.gather(network.read_by_head())?;
     let grad_normal = match from_loss {
         FromLoss::Gradient(grad_normal) => grad_normal,
         FromLoss::LogProbabilities(log_probabilities) => {
@@ -43,10 +44,12 @@ pub(super) fn backward(
     let grad = {
         let _scope = memscope::scope(head_name(family));
         let grad = norm(pass, &mut network.final_norm, grad_normal, final_norm, "head.norm")?;
-        match network.bert.as_mut().zip(transform) {
+        let grad = match network.bert.as_mut().zip(transform) {
             None => grad,
             Some((bert, saved)) => bert_transform(pass, &mut bert.transform, grad, saved)?,
-        }
+        };
+        pass.scatter(network.read_by_head());
+        grad
     };
     let grad = layers::backward(pass, network, grad, kept)?;
     embeddings(pass, network, inputs, grad, embedding_norm)
@@ -303,7 +306,12 @@ fn embeddings(
     let _scope = memscope::scope("embeddings");
     let grad = match network.bert.as_mut().zip(saved_norm) {
         None => grad,
-        Some((bert, saved)) => norm(pass, &mut bert.embedding_norm, grad, saved, "embeddings.norm")?,
+        Some((bert, saved)) => {
+            pass.gather([&bert.embedding_norm.weight])?;
+            let grad = norm(pass, &mut bert.embedding_norm, grad, saved, "embeddings.norm")?;
+            pass.scatter([&bert.embedding_norm.weight]);
+            grad
+        }
     };
     table(pass, &mut network.tokens, &grad, &inputs.tokens)?;
     if let Some((bert, indices)) = network.bert.as_mut().zip(inputs.token_types.as_ref()) {

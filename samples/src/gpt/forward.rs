@@ -29,6 +29,7 @@ pub(super) fn forward(
     let (stream, embedding_norm) = embed(pass, network, inputs)?;
     let (stream, layers) = layers::forward(pass, network, stream)?;
     let _scope = memscope::scope(head_name(family));
+    pass.gather(network.read_by_head())?;
     let (decoder_input, final_norm, transform) = match &network.bert {
         None => {
             let (normal, saved) = norm(pass, &network.final_norm, stream, "transformer.ln_f")?;
@@ -49,6 +50,7 @@ pub(super) fn forward(
         None => Some(decode(pass, network, &decoder_input)?),
         Some(_) => None,
     };
+    pass.scatter(network.read_by_head());
     Ok((logits, Saved { embedding_norm, layers, transform, final_norm, decoder_input }))
 }
 
@@ -67,6 +69,7 @@ fn embed(
     inputs: &Inputs,
 ) -> Result<(Rc<Tensor>, Option<SavedNorm>), Error> {
     let _scope = memscope::scope("embeddings");
+    pass.gather(network.read_by_embedding())?;
     let output = pass.activation("embeddings.output", &[pass.rows(), pass.width()])?;
     let token_types = network.bert.as_ref().map(|bert| bert.token_types.weight());
     operations::embedding_forward(
@@ -78,13 +81,15 @@ fn embed(
         pass.plan.sequence,
     )?;
     let output = Rc::new(output);
-    match &network.bert {
-        None => Ok((output, None)),
+    let embedded = match &network.bert {
+        None => (output, None),
         Some(bert) => {
             let (normal, saved) = norm(pass, &bert.embedding_norm, output, "embeddings.norm")?;
-            Ok((normal, Some(saved)))
+            (normal, Some(saved))
         }
-    }
+    };
+    pass.scatter(network.read_by_embedding());
+    Ok(embedded)
 }
 
 /// GPT-2: x + attention(norm(x)), and the same with the MLP.

@@ -127,10 +127,13 @@ fn one(
 ) -> Result<(Rc<Tensor>, SavedBlock), Error> {
     let (name, block) = network.layer(layer);
     let _scopes = scopes::module(name);
-    match pass.plan.configuration.family {
+    pass.gather(block.read())?;
+    let computed = match pass.plan.configuration.family {
         Family::Gpt2 => forward::block_with_norms_before(pass, name, block, input),
         Family::Bert => forward::block_with_norms_after(pass, name, block, input),
-    }
+    };
+    pass.scatter(block.read());
+    computed
 }
 
 fn one_back(
@@ -142,8 +145,11 @@ fn one_back(
 ) -> Result<Tensor, Error> {
     let (name, block) = network.layer_mut(layer);
     let _scopes = scopes::module(name);
-    match pass.plan.configuration.family {
+    pass.gather(block.read())?;
+    let computed = match pass.plan.configuration.family {
         Family::Gpt2 => backward::block_with_norms_before(pass, name, block, grad, saved),
         Family::Bert => backward::block_with_norms_after(pass, name, block, grad, saved),
-    }
+    };
+    pass.scatter(block.read());
+    computed
 }

@@ -48,7 +48,8 @@ pub use parameter::Parameter;
 pub use trainer::Trainer;
 pub(crate) use trainer::module_of;
 
-use crate::techniques::{BatchSize, batch_search};
+use crate::ranks::{Group, launch};
+use crate::techniques::{BatchSize, PoolCount, batch_search};
 use crate::{Device, Error};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -89,6 +90,8 @@ pub enum Progress {
         /// How long it took.
         time: Duration,
     },
+    /// Training is over, and this is what its caching pool has.
+    Pool(PoolCount),
 }
 
 /// What training came to.
@@ -113,9 +116,16 @@ pub fn train(
         _ => Plan::new(arguments)?,
     };
     let parameters = plan.parameter_count();
-    let device = Device::open()?;
+    let group = Group::of_this_process()?;
+    if group.as_ref().map_or(1, Group::world) as u64 != plan.techniques.ranks.count() {
+        return Err(Error::Arguments(
+            "--ranks are processes that only the program starts, each with its place".to_owned(),
+        ));
+    }
+    // The rank's device has its number.
+    let device = Device::open_at(group.as_ref().map_or(0, Group::rank))?;
     let (name, simulated) = (device.name().to_owned(), device.is_simulated());
-    let mut trainer = Trainer::new(&plan, device)?;
+    let mut trainer = Trainer::in_group(&plan, device, group)?;
     let of = plan.steps;
     progress(Progress::Started { plan: Box::new(plan), parameters, device: name, simulated })?;
     if let Some(choice) = trainer.choice() {
@@ -127,6 +137,9 @@ pub fn train(
         let loss = trainer.step()?;
         losses.push(loss);
         progress(Progress::Step { number, of, loss, time: start.elapsed() })?;
+    }
+    if let Some(count) = trainer.pool() {
+        progress(Progress::Pool(count))?;
     }
     Ok(Outcome { parameters, losses })
 }
@@ -155,8 +168,17 @@ fn largest_batch(plan: Plan, progress: &mut dyn FnMut(Progress) -> Result<(), Er
 /// # Errors
 /// As [`train`]; the error's text is one line, for the caller to print.
 pub fn run(arguments: &GptArguments) -> Result<(), Error> {
+    let rank = Group::of_this_process()?.map(|group| group.rank());
+    if rank.is_none() && arguments.techniques.ranks.count() > 1 {
+        Plan::new(arguments)?;
+        return launch(arguments.techniques.ranks.count() as usize);
+    }
     let mut output = std::io::stdout();
     train(arguments, &mut |progress| {
+        // The loss is the same in all ranks: one tells it.
+        if rank.is_some_and(|rank| rank > 0) {
+            return Ok(());
+        }
         writeln!(output, "{progress}")?;
         Ok(output.flush()?)
     })?;
@@ -167,7 +189,7 @@ impl std::fmt::Display for Progress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Progress::Started { plan, parameters, device, simulated } => {
-                let Plan { batch, sequence, configuration, .. } = &**plan;
+                let Plan { batch, sequence, configuration, techniques, .. } = &**plan;
                 let Configuration { family, layers, width, heads, vocabulary, .. } = configuration;
                 let name = if *family == Family::Gpt2 { "GPT-2" } else { "BERT" };
                 let simulated = if *simulated { " (simulated)" } else { "" };
@@ -175,7 +197,11 @@ impl std::fmt::Display for Progress {
                     f,
                     "{name}, {layers} layers × {width}, {heads} heads, vocabulary {vocabulary}: {parameters} parameters; \
                      batch {batch} × {sequence} tokens, on {device}{simulated}"
-                )
+                )?;
+                match techniques.ranks.parallel.filter(|_| techniques.ranks.count() > 1) {
+                    None => Ok(()),
+                    Some(parallel) => write!(f, " and {} more: {}", techniques.ranks.count() - 1, parallel.word()),
+                }
             }
             Progress::Trial { batch, refused, time } => {
                 let fits = refused.as_deref().unwrap_or("fits");
@@ -185,6 +211,14 @@ impl std::fmt::Display for Progress {
             Progress::Step { number, of, loss, time } => {
                 let loss = loss.map_or("not computed".to_owned(), |loss| format!("{loss:.4}"));
                 write!(f, "step {number}/{of}  loss {loss}  {:.2} s", time.as_secs_f64())
+            }
+            Progress::Pool(count) => {
+                let PoolCount { segments, reserved, granted, requested, most_reserved, most_requested } = count;
+                write!(
+                    f,
+                    "caching pool: {segments} segments, {reserved} bytes reserved, {granted} granted for {requested} asked; \
+                     at most {most_reserved} reserved and {most_requested} asked"
+                )
             }
         }
     }

@@ -111,9 +111,48 @@ impl<P> Block<P> {
         all.extend(expand.parameters_mut().chain(contract.parameters_mut()));
         all
     }
+
+    /// Every parameter that its passes read, without adapters: those are of one process.
+    pub fn read(&self) -> Vec<&P> {
+        let Block { norm_1, qkv, projection, norm_2, expand, contract } = self;
+        [norm_1.all(), qkv.all(), projection.all(), norm_2.all(), expand.all(), contract.all()].concat()
+    }
+}
+
+impl<P> Norm<P> {
+    fn all(&self) -> [&P; 2] {
+        [&self.weight, &self.bias]
+    }
+}
+
+impl<P> Linear<P> {
+    fn all(&self) -> [&P; 2] {
+        [&self.weight, &self.bias]
+    }
 }
 
 impl<P> Network<P> {
+    /// Every parameter that the embedding reads.
+    pub fn read_by_embedding(&self) -> Vec<&P> {
+        let mut all = vec![&self.tokens, &self.positions];
+        if let Some(bert) = &self.bert {
+            all.push(&bert.token_types);
+            all.extend(bert.embedding_norm.all());
+        }
+        all
+    }
+
+    /// Every parameter that the head reads.
+    pub fn read_by_head(&self) -> Vec<&P> {
+        let mut all = self.final_norm.all().to_vec();
+        all.push(self.decoder.as_ref().unwrap_or(&self.tokens));
+        if let Some(bert) = &self.bert {
+            all.extend(bert.transform.all());
+            all.push(&bert.decoder_bias);
+        }
+        all
+    }
+
     /// The network of this configuration, each parameter made by `make`, in the order of the forward pass.
     pub fn build<E>(
         configuration: &Configuration,

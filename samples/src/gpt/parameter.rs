@@ -4,9 +4,10 @@
 //! The optimizer's state comes at the first optimizer step, for good (techniques/optimizer.rs).
 
 use super::network::{Description, Initial};
-use crate::techniques::{State, Update};
+use crate::techniques::{Rank, State, Update};
 use crate::{Device, Error, Tensor, operations};
 use memscope_client::Category;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// A parameter with its gradient and optimizer state.
@@ -19,6 +20,19 @@ pub struct Parameter {
     added: u32,
     frozen: bool,
     state: Option<State>,
+    /// This rank's part, where ranks share it out.
+    part: Option<Part>,
+}
+
+/// A rank's part of a parameter: what its optimizer works on.
+struct Part {
+    range: Range<u64>,
+    /// One row of a matrix, so that it decays as a matrix does.
+    shape: Vec<u64>,
+    /// Shares the memory of the whole weight, unless weights are shared out.
+    weight: Tensor,
+    /// Once it is summed over the ranks. Shares the memory of the whole gradient, unless gradients are shared out.
+    gradient: Option<Tensor>,
 }
 
 impl Parameter {
@@ -29,7 +43,7 @@ impl Parameter {
             Initial::Constant(value) => operations::fill(&weight, value)?,
             Initial::Normal(deviation) => operations::init_normal(&weight, deviation, seed)?,
         }
-        Ok(Parameter { description, weight, gradient: None, uses: 1, added: 0, frozen: false, state: None })
+        Ok(Parameter { description, weight, gradient: None, uses: 1, added: 0, frozen: false, state: None, part: None })
     }
 
     /// Its name.
@@ -92,8 +106,68 @@ impl Parameter {
         self.added == self.uses
     }
 
+    /// How many numbers it is.
+    pub(crate) fn elements(&self) -> u64 {
+        self.weight.elements()
+    }
+
+    /// From now on a part of it is this rank's, and the optimizer works on that part alone.
+    pub(crate) fn share_out(&mut self, rank: &Rank) -> Result<(), Error> {
+        let range = rank.group.part(self.elements() as usize);
+        let range = range.start as u64..range.end as u64;
+        let elements = range.end - range.start;
+        let shape = if self.description.shape.len() > 1 { vec![1, elements] } else { vec![elements] };
+        let name = format!("{}.part", self.name());
+        let weight = if rank.parallel.shards_weights() {
+            let part = Tensor::floats(self.weight.device(), Category::Weights, &name, &shape)?;
+            part.copy(0, &self.weight, range.start, elements)?;
+            self.weight.give_back_memory();
+            part
+        } else {
+            // SAFETY: the weight keeps its memory while both are in this parameter, which drops them together.
+            unsafe { self.weight.view(&name, range.clone()) }
+        };
+        self.part = Some(Part { range, shape, weight, gradient: None });
+        Ok(())
+    }
+
+    /// The whole weight comes together from the ranks' parts.
+    pub(crate) fn gather_weight(&self, rank: &Rank) -> Result<(), Error> {
+        let part = self.part.as_ref().expect("shared out when it was made");
+        self.weight.take_memory()?;
+        rank.all_gather(&part.weight, &self.weight)
+    }
+
+    /// Frees the whole weight: the ranks have their parts.
+    pub(super) fn scatter_weight(&self) {
+        self.weight.give_back_memory();
+    }
+
+    /// This rank's part of the gradient becomes its sum over the ranks. Where gradients are shared out, the whole one is freed.
+    pub(crate) fn reduce_gradient(&mut self, rank: &Rank) -> Result<(), Error> {
+        let Parameter { gradient, part, .. } = self;
+        let part = part.as_mut().expect("shared out when it was made");
+        let whole = gradient.as_ref().expect("backward has reached it");
+        let name = format!("{}.grad.part", self.description.name);
+        let sum = if rank.parallel.shards_gradients() {
+            Tensor::floats(whole.device(), Category::Gradients, &name, &part.shape)?
+        } else {
+            // SAFETY: the part's gradient is dropped with the whole one, in free_gradient, and made anew when that is.
+            unsafe { whole.view(&name, part.range.clone()) }
+        };
+        rank.reduce_scatter(whole, &sum)?;
+        part.gradient = Some(sum);
+        if rank.parallel.shards_gradients() {
+            self.gradient = None;
+        }
+        Ok(())
+    }
+
     /// Frees the gradient.
     pub(crate) fn free_gradient(&mut self) {
+        if let Some(part) = &mut self.part {
+            part.gradient = None;
+        }
         self.gradient = None;
         self.added = 0;
     }
@@ -106,7 +180,10 @@ impl Parameter {
 
     /// What an optimizer needs to update it; none before backward has reached it.
     pub(super) fn for_update(&mut self) -> Option<Update<'_>> {
-        let Parameter { description: Description { name, shape, .. }, weight, gradient, state, .. } = self;
+        let Parameter { description: Description { name, shape, .. }, weight, gradient, state, part, .. } = self;
+        if let Some(Part { shape, weight, gradient, .. }) = part {
+            return Some(Update { name, shape, weight, gradient: gradient.as_ref()?, state });
+        }
         Some(Update { name, shape, weight, gradient: gradient.as_ref()?, state })
     }
 

@@ -7,7 +7,7 @@ use super::compressed::CompressedBlock;
 use super::optimizer::Optimizer;
 use super::parameter::Parameter;
 use crate::operations::Heads;
-use crate::techniques::optimizer_in_backward;
+use crate::techniques::{Rank, optimizer_in_backward};
 use crate::{Device, Error, Tensor};
 use memscope_client::Category;
 use std::ops::Range;
@@ -35,11 +35,30 @@ pub(super) struct Pass<'a> {
     /// The optimizer, where it updates a parameter in the backward pass.
     pub optimizer: Option<&'a Optimizer>,
     pub keeping: Keeping,
+    /// This process among others that train the same model.
+    pub rank: Option<&'a Rank>,
 }
 
 impl Pass<'_> {
-    /// Backward has added to the parameter's gradient.
+    /// Where weights are shared out, these come together for use.
+    pub fn gather<'p>(&self, parameters: impl IntoIterator<Item = &'p Parameter>) -> Result<(), Error> {
+        let Some(rank) = self.rank.filter(|rank| rank.parallel.shards_weights()) else { return Ok(()) };
+        parameters.into_iter().try_for_each(|parameter| parameter.gather_weight(rank))
+    }
+
+    /// Where weights are shared out, these have been used.
+    pub fn scatter<'p>(&self, parameters: impl IntoIterator<Item = &'p Parameter>) {
+        if self.rank.is_some_and(|rank| rank.parallel.shards_weights()) {
+            parameters.into_iter().for_each(Parameter::scatter_weight);
+        }
+    }
+
+    /// Backward has added to the parameter's gradient. Where gradients are shared out and nothing more is to come, this
+    /// rank's part of their sum stays of it.
     pub fn added(&self, parameter: &mut Parameter) -> Result<(), Error> {
+        if let Some(rank) = self.rank.filter(|rank| rank.parallel.shards_gradients() && parameter.is_complete()) {
+            parameter.reduce_gradient(rank)?;
+        }
         self.optimizer.map_or(Ok(()), |optimizer| optimizer_in_backward::added(optimizer, parameter))
     }
 

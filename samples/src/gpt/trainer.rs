@@ -15,7 +15,10 @@ use super::parameter::Parameter;
 use super::pass::{FromLoss, Inputs, Keeping, Pass};
 use super::random::Random;
 use super::scopes;
-use crate::techniques::{Checkpoint, Choice, GradientArguments, MemoryFraction, micro_batches, zero_gradient};
+use crate::ranks::Group;
+use crate::techniques::{
+    Allocator, Checkpoint, Choice, GradientArguments, MemoryFraction, PoolCount, Rank, micro_batches, zero_gradient,
+};
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -31,6 +34,8 @@ pub struct Trainer {
     steps: u64,
     /// What `--checkpoint auto` chose.
     choice: Option<Choice>,
+    /// This process among others that train the same model.
+    rank: Option<Rank>,
 }
 
 impl Trainer {
@@ -39,16 +44,30 @@ impl Trainer {
     /// # Errors
     /// [`Error::OutOfMemory`], or [`Error::Driver`].
     pub fn new(plan: &Plan, device: Device) -> Result<Trainer, Error> {
+        Trainer::in_group(plan, device, None)
+    }
+
+    /// The same, as one of several ranks: `plan` is that of all of them together.
+    ///
+    /// # Errors
+    /// As [`Trainer::new`]; and [`Error::Ranks`], of this and every other call, when another rank has failed.
+    pub fn in_group(plan: &Plan, mut device: Device, group: Option<Group>) -> Result<Trainer, Error> {
+        if plan.techniques.workload.allocator == Allocator::Caching {
+            device.use_pool();
+        }
         let device = Rc::new(device);
         if let Some(share) = plan.techniques.memory_fraction {
             device.limit(MemoryFraction::new(share)?)?;
         }
+        let mut rank = group.zip(plan.techniques.ranks.parallel).map(|(group, parallel)| Rank::new(group, parallel));
         let mut ordinal = 0;
         memscope::phase("model");
         let mut network = Network::build(&plan.configuration, &plan.techniques.sharing, &mut |description| {
             let _scopes = scopes::module(module_of(&description.name));
             ordinal += 1;
-            Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())
+            let mut parameter = Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())?;
+            rank.as_ref().map_or(Ok(()), |rank| rank.made(&mut parameter))?;
+            Ok::<Parameter, Error>(parameter)
         })?;
         let optimizer =
             Optimizer::new(plan.techniques.optimizer, plan.learning_rate).with_offload(plan.techniques.offload);
@@ -65,18 +84,23 @@ impl Trainer {
             let parameters = network.parameters_mut().into_iter();
             parameters.filter(|parameter| !parameter.name().contains(".lora_")).for_each(Parameter::freeze);
         }
+        if let Some(rank) = &mut rank {
+            rank.prepare(&device, network.parameters_mut())?;
+        }
+        let passes = plan.techniques.ranks.count() * plan.techniques.gradients.micro_batches();
         let mut plan = plan.clone();
-        let mut micro = Plan { batch: plan.batch / plan.techniques.gradients.micro_batches(), ..plan.clone() };
+        let mut micro = Plan { batch: plan.batch / passes, ..plan.clone() };
         let mut choice = None;
         if plan.techniques.activations.checkpoint == Checkpoint::Auto {
-            let pass = Pass { device: &device, plan: &micro, optimizer: None, keeping: Keeping::Kept };
+            let pass =
+                Pass { device: &device, plan: &micro, optimizer: None, keeping: Keeping::Kept, rank: rank.as_ref() };
             let chosen = layers::choose_segments(&pass, &network)?;
             for plan in [&mut plan, &mut micro] {
                 plan.techniques.activations.checkpoint = Checkpoint::Every(chosen.every);
             }
             choice = Some(chosen);
         }
-        Ok(Trainer { plan, micro, device, network, optimizer, steps: 0, choice })
+        Ok(Trainer { plan, micro, device, network, optimizer, steps: 0, choice, rank })
     }
 
     /// What a technique chose by itself, in words.
@@ -96,14 +120,29 @@ impl Trainer {
     pub fn step(&mut self) -> Result<Option<f32>, Error> {
         self.steps += 1;
         memscope::step(self.steps);
-        let Plan { configuration, batch, sequence, seed, .. } = &self.plan;
-        let batch = data::batch(configuration, *batch, *sequence, *seed, self.steps);
+        let Plan { configuration, batch, sequence, seed, techniques, .. } = &self.plan;
+        self.micro.sequence = techniques.workload.length(*sequence, *seed, self.steps);
+        let batch = data::batch(configuration, *batch, self.micro.sequence, *seed, self.steps);
+        let batch = match &self.rank {
+            None => batch,
+            Some(rank) => micro_batches(&batch, rank.group.world() as u64).swap_remove(rank.group.rank()),
+        };
         self.optimizer.begin_step();
         let in_backward = self.plan.techniques.gradients.optimizer_in_backward;
-        let loss = self.passes(&batch, in_backward)?;
+        let mut loss = self.passes(&batch, in_backward)?;
+        if let Some(rank) = &self.rank {
+            rank.reduce(self.network.parameters_mut())?;
+            loss = rank.sum(loss)?;
+        }
         if !in_backward {
             memscope::phase("optimizer");
             self.optimizer.step(self.network.parameters_mut())?;
+        }
+        if let Some(rank) = &self.rank {
+            rank.gather_weights(self.network.parameters_mut())?;
+        }
+        if self.plan.techniques.workload.empty_cache {
+            self.device.empty_cache();
         }
         Ok(loss)
     }
@@ -149,7 +188,13 @@ impl Trainer {
         let inputs = self.upload(batch)?;
         memscope::phase("forward");
         let optimizer = update.then_some(&self.optimizer);
-        let pass = Pass { device: &self.device, plan: &self.micro, optimizer, keeping: Keeping::Kept };
+        let pass = Pass {
+            device: &self.device,
+            plan: &self.micro,
+            optimizer,
+            keeping: Keeping::Kept,
+            rank: self.rank.as_ref(),
+        };
         let (logits, saved) = forward::forward(&pass, &self.network, &inputs)?;
         memscope::phase("loss");
         let (loss, from_loss) = match logits {
@@ -168,13 +213,24 @@ impl Trainer {
         self.read(&loss)
     }
 
+    /// What the caching pool has, with `--allocator caching`.
+    pub fn pool(&self) -> Option<PoolCount> {
+        self.device.pool()
+    }
+
     /// Every parameter, in the order of the forward pass.
     pub fn parameters_mut(&mut self) -> Vec<&mut Parameter> {
         self.network.parameters_mut()
     }
 
     fn pass(&self) -> Pass<'_> {
-        Pass { device: &self.device, plan: &self.plan, optimizer: None, keeping: Keeping::Kept }
+        Pass {
+            device: &self.device,
+            plan: &self.plan,
+            optimizer: None,
+            keeping: Keeping::Kept,
+            rank: self.rank.as_ref(),
+        }
     }
 
     fn upload(&self, batch: &Batch) -> Result<Inputs, Error> {

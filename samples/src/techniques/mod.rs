@@ -8,6 +8,7 @@ mod activations;
 mod adafactor;
 mod adamw;
 pub(crate) mod batch_search;
+mod caching;
 mod checkpoint;
 mod chunked_loss;
 mod compress_activations;
@@ -20,14 +21,18 @@ mod memory_fraction;
 pub(crate) mod offload;
 mod optimizer;
 pub(crate) mod optimizer_in_backward;
+mod parallel;
 mod sgd;
 mod sharing;
+mod workload;
 mod zero_grad;
 
 pub(crate) use accumulate::micro_batches;
 pub use activations::ActivationArguments;
 pub(crate) use adafactor::Factors;
 pub use batch_search::BatchSize;
+pub use caching::PoolCount;
+pub(crate) use caching::{Pool, Source};
 pub use checkpoint::Checkpoint;
 pub(crate) use checkpoint::Choice;
 pub use compress_activations::Compression;
@@ -39,7 +44,10 @@ pub use memory_fraction::MemoryFraction;
 pub use offload::Offload;
 pub use optimizer::{EmbeddingStates, Kind, OptimizerArguments};
 pub(crate) use optimizer::{State, Update, update};
+pub(crate) use parallel::Rank;
+pub use parallel::{Parallel, RankArguments};
 pub use sharing::SharingArguments;
+pub use workload::{Allocator, Workload, WorkloadArguments};
 pub use zero_grad::ZeroGrad;
 pub(crate) use zero_grad::zero_gradient;
 
@@ -64,6 +72,12 @@ pub struct Techniques {
     /// Weights that are shared or frozen.
     #[command(flatten)]
     pub sharing: SharingArguments,
+    /// Where memory comes from.
+    #[command(flatten)]
+    pub workload: WorkloadArguments,
+    /// Several processes.
+    #[command(flatten)]
+    pub ranks: RankArguments,
 }
 
 impl Techniques {
@@ -74,6 +88,8 @@ impl Techniques {
     pub fn check(&self) -> Result<(), crate::Error> {
         self.optimizer.check()?;
         self.gradients.check(self.optimizer.foreach)?;
+        self.workload.check()?;
+        self.ranks.check(self)?;
         if self.offload.is_some() {
             let OptimizerArguments { kind, foreach, .. } = self.optimizer;
             let other = match (kind, foreach, self.gradients.optimizer_in_backward) {
@@ -87,6 +103,12 @@ impl Techniques {
             if let Some(other) = other {
                 return Err(crate::Error::Arguments(format!("--offload optimizer does not combine with {other}")));
             }
+        }
+        if self.memory_fraction.is_some() && self.workload.allocator == Allocator::Caching {
+            return Err(crate::Error::Arguments(
+                "--memory-fraction does not combine with --allocator caching: it counts what tensors hold, and the cache holds more"
+                    .to_owned(),
+            ));
         }
         self.memory_fraction.map_or(Ok(()), |share| MemoryFraction::new(share).map(|_| ()))
     }

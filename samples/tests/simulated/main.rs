@@ -13,9 +13,11 @@
 //! | measured | one pass, measured |
 //! | optimizers | each optimizer: losses that fall, states, updates against f64 |
 //! | placement | memory that is elsewhere, or less: offloading, a fraction of the device, the largest batch |
+//! | ranks | several ranks: the losses of one, and what each keeps |
 //! | reference | the forward pass against an independent one in f64 |
 //! | sharing | weights that are shared, or frozen beside adapters |
 //! | training | losses that fall and repeat, memory, errors |
+//! | workload | the caching allocator, and steps of varying length |
 //! | resnet_reference | ResNets against an independent one in f64, and backward against differences of its loss |
 //! | resnet_training | what training is for GPTs, of ResNets |
 
@@ -29,8 +31,10 @@ mod lifetimes;
 mod measured;
 mod optimizers;
 mod placement;
+mod ranks;
 mod reference;
 mod resnet_reference;
 mod resnet_training;
 mod sharing;
 mod training;
+mod workload;

@@ -1,0 +1,270 @@
+//! Data parallelism: N ranks, each with a share of the batch on a device of its own, and what each of them keeps.
+//!
+//! Bytes of a rank for P fp32 parameters and AdamW, W = G = 4·P, O = 8·P (ZeRO: Rajbhandari et al. 2020):
+//!
+//! | | weights | gradients | optimizer |
+//! | --- | --- | --- | --- |
+//! | ddp | W | G, and buckets that are a copy of G | O |
+//! | zero1 | W | G | O/N |
+//! | zero2 | W | G/N, and one full gradient while backward completes it | O/N |
+//! | zero3 | W/N, and the gathered layer | as zero2 | O/N |
+//!
+//! DDP's buckets are PyTorch's with its default (`gradient_as_bucket_view=False`): up to 25 MiB each, in the reverse order of
+//! parameters, made before the first step and kept. Each tensor is cut into N parts that differ by at most one element, so
+//! that O/N is exact where N divides its size.
+//!
+//! Losses are those of one rank with the same batch, up to the order of sums: each rank's loss and gradients are its share of
+//! the whole batch's, and they are summed in the order of ranks. All ranks begin with the same weights, made from the seed.
+
+use super::{Allocator, Kind, Techniques};
+use crate::gpt::Parameter;
+use crate::ranks::Group;
+use crate::{Device, Error, Tensor};
+use memscope_client::{self as memscope, Category};
+use std::rc::Rc;
+
+/// What ranks share out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Parallel {
+    /// The batch
+    Ddp,
+    /// The optimizer's state too
+    Zero1,
+    /// Gradients too
+    Zero2,
+    /// Weights too
+    Zero3,
+}
+
+/// The flags of ranks.
+#[derive(clap::Args, Clone, Copy, PartialEq, Debug, Default)]
+pub struct RankArguments {
+    /// Train with N processes, each on the device of its number [default: 1]
+    #[arg(long, value_name = "N")]
+    pub ranks: Option<u64>,
+    /// What ranks share out
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub parallel: Option<Parallel>,
+}
+
+/// More ranks than a machine has devices; and what one barrier of threads can bear.
+const MOST_RANKS: u64 = 64;
+/// Bytes of a bucket, if its first gradient is not larger.
+const BUCKET: u64 = 25 << 20;
+
+impl RankArguments {
+    /// How many ranks there are.
+    pub fn count(&self) -> u64 {
+        self.ranks.unwrap_or(1)
+    }
+
+    /// Checks that the flags combine.
+    pub(super) fn check(&self, techniques: &Techniques) -> Result<(), Error> {
+        let refused = |text: String| Err(Error::Arguments(text));
+        let Some(parallel) = self.parallel else {
+            return match self.ranks {
+                None => Ok(()),
+                Some(_) => {
+                    refused("--ranks needs --parallel ddp|zero1|zero2|zero3: what the ranks share out".to_owned())
+                }
+            };
+        };
+        let Some(ranks) = self.ranks else {
+            return refused("--parallel needs --ranks N: how many processes train together".to_owned());
+        };
+        if !(1..=MOST_RANKS).contains(&ranks) {
+            return refused(format!("--ranks {ranks} is out of range: it must be 1 to {MOST_RANKS}"));
+        }
+        let Techniques { optimizer, gradients, offload, workload, .. } = techniques;
+        if gradients.optimizer_in_backward {
+            return refused(
+                "--ranks does not combine with --optimizer-in-backward: gradients are summed over ranks first"
+                    .to_owned(),
+            );
+        }
+        if techniques.sharing.lora.is_some() {
+            return refused("--ranks does not combine with --lora: frozen weights are not shared out here".to_owned());
+        }
+        if parallel == Parallel::Ddp {
+            return Ok(());
+        }
+        let other = if matches!(optimizer.kind, Kind::AdamW8bit | Kind::Adafactor) {
+            "this --optimizer: its state is of whole blocks or rows, and a rank has parts of tensors"
+        } else if optimizer.foreach {
+            "--foreach: it updates whole tensors"
+        } else if offload.is_some() {
+            "--offload optimizer: the host would keep whole tensors"
+        } else if parallel != Parallel::Zero1 && gradients.micro_batches() > 1 {
+            "--accumulate: only a part of a gradient is left to add to; zero1 does"
+        } else if parallel != Parallel::Zero1 && techniques.activations.chunked_loss.is_some() {
+            "--chunked-loss: the head's gradient is shared out once, and its weight gathered for the whole loss"
+        } else if parallel != Parallel::Zero1 && gradients.zero_grad == super::ZeroGrad::Zero {
+            "--zero-grad zero: no whole gradient is left to fill with zeros; zero1 does"
+        } else if parallel == Parallel::Zero3 && workload.allocator == Allocator::Caching {
+            "--allocator caching: a gathered layer would be measured by the cache, not by the formula"
+        } else {
+            return Ok(());
+        };
+        refused(format!("--parallel {} does not combine with {other}", parallel.word()))
+    }
+}
+
+impl Parallel {
+    /// As `--parallel` takes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Parallel::Ddp => "ddp",
+            Parallel::Zero1 => "zero1",
+            Parallel::Zero2 => "zero2",
+            Parallel::Zero3 => "zero3",
+        }
+    }
+
+    /// Optimizer state is a rank's part only.
+    pub(crate) fn shards_optimizer(self) -> bool {
+        self != Parallel::Ddp
+    }
+
+    /// Gradients are a rank's part only, once they are complete.
+    pub(crate) fn shards_gradients(self) -> bool {
+        matches!(self, Parallel::Zero2 | Parallel::Zero3)
+    }
+
+    /// Weights are a rank's part only, but where they are used.
+    pub(crate) fn shards_weights(self) -> bool {
+        self == Parallel::Zero3
+    }
+}
+
+/// One rank of several.
+pub(crate) struct Rank {
+    pub group: Group,
+    pub parallel: Parallel,
+    /// DDP's.
+    buckets: Vec<Tensor>,
+}
+
+impl Rank {
+    pub fn new(group: Group, parallel: Parallel) -> Rank {
+        Rank { group, parallel, buckets: Vec::new() }
+    }
+
+    /// A parameter has been made: it is shared out at once, so that whole weights are never alive all together.
+    pub fn made(&self, parameter: &mut Parameter) -> Result<(), Error> {
+        match self.parallel.shards_optimizer() {
+            true => parameter.share_out(self),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes DDP's buckets for these parameters, before the first step.
+    pub fn prepare(&mut self, device: &Rc<Device>, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
+        if self.parallel != Parallel::Ddp {
+            return Ok(());
+        }
+        let _scope = memscope::scope("ddp");
+        for (index, members) in buckets(parameters.iter().map(|parameter| parameter.elements())).iter().enumerate() {
+            let name = format!("ddp.bucket.{index}");
+            let elements = members.iter().map(|&member| parameters[member].elements()).sum();
+            self.buckets.push(Tensor::floats(device, Category::Gradients, &name, &[elements])?);
+        }
+        Ok(())
+    }
+
+    /// After backward: gradients become sums over the ranks. With ZeRO, of each gradient only this rank's part does.
+    pub fn reduce(&self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
+        let _scope = memscope::scope("reduce");
+        if self.parallel != Parallel::Ddp {
+            // In ZeRO 2 and 3 backward has done it.
+            let mut parameters = parameters.into_iter().filter(|_| !self.parallel.shards_gradients());
+            return parameters.try_for_each(|parameter| parameter.reduce_gradient(self));
+        }
+        let members = buckets(parameters.iter().map(|parameter| parameter.elements()));
+        for (bucket, members) in self.buckets.iter().zip(members) {
+            let mut start = 0;
+            for &member in &members {
+                let gradient = parameters[member].gradient().expect("backward has reached every parameter");
+                bucket.copy(start, gradient, 0, gradient.elements())?;
+                start += gradient.elements();
+            }
+            self.all_reduce(bucket)?;
+            let mut start = 0;
+            for &member in &members {
+                let gradient = parameters[member].gradient().expect("reached above");
+                gradient.copy(0, bucket, start, gradient.elements())?;
+                start += gradient.elements();
+            }
+        }
+        Ok(())
+    }
+
+    /// After the optimizer: whole weights come together from their parts, where they are kept whole.
+    pub fn gather_weights(&self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
+        if !self.parallel.shards_optimizer() || self.parallel.shards_weights() {
+            return Ok(());
+        }
+        let _scope = memscope::scope("gather");
+        parameters.into_iter().try_for_each(|parameter| parameter.gather_weight(self))
+    }
+
+    /// The sum of a number over the ranks.
+    pub fn sum(&self, number: Option<f32>) -> Result<Option<f32>, Error> {
+        let mut numbers = [number.unwrap_or_default()];
+        self.group.all_reduce(&mut numbers)?;
+        Ok(number.map(|_| numbers[0]))
+    }
+
+    fn all_reduce(&self, tensor: &Tensor) -> Result<(), Error> {
+        if !tensor.device().computes() {
+            return self.group.barrier();
+        }
+        let mut values = tensor.to_host()?;
+        self.group.all_reduce(&mut values)?;
+        tensor.write(&values)
+    }
+
+    /// `part` becomes this rank's part of the sum of `whole` over the ranks. The part may lie in the whole.
+    pub fn reduce_scatter(&self, whole: &Tensor, part: &Tensor) -> Result<(), Error> {
+        match whole.device().computes() {
+            true => part.write(&self.group.reduce_scatter(&whole.to_host()?)?),
+            false => self.group.barrier(),
+        }
+    }
+
+    /// `whole` becomes the ranks' parts.
+    pub fn all_gather(&self, part: &Tensor, whole: &Tensor) -> Result<(), Error> {
+        match whole.device().computes() {
+            true => whole.write(&self.group.all_gather(&part.to_host()?, whole.elements() as usize)?),
+            false => self.group.barrier(),
+        }
+    }
+}
+
+/// The parameters of each bucket, which have these many elements: the last first, as backward reaches them.
+fn buckets(elements: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator) -> Vec<Vec<usize>> {
+    let mut buckets: Vec<Vec<usize>> = Vec::new();
+    let mut room = 0;
+    for (index, elements) in elements.enumerate().rev() {
+        let bytes = 4 * elements;
+        match buckets.last_mut().filter(|_| bytes <= room) {
+            Some(bucket) => bucket.push(index),
+            None => {
+                buckets.push(vec![index]);
+                room = BUCKET.max(bytes);
+            }
+        }
+        room -= bytes;
+    }
+    buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_filled_from_the_end() {
+        let mib = (1 << 20) / 4;
+        assert_eq!(buckets([30, 1, 24, 2, 10].map(|size| size * mib).into_iter()), [vec![4, 3], vec![2, 1], vec![0]]);
+    }
+}

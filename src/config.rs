@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use memscope_wire::env as names;
 use serde::Deserialize;
 
-use crate::arguments::{Colors, Palette, RecordArguments, ScreenArguments};
+use crate::arguments::{Colors, Palette, RecordArguments};
 
 /// A configuration file with every setting, its meaning and its default.
 pub const TEMPLATE: &str = include_str!("config.toml");
@@ -158,16 +158,6 @@ impl Config {
         record.interval = record.interval.or(Some(self.interval.value));
     }
 
-    /// The look that flags and settings ask for together.
-    pub fn look(&self, flags: &ScreenArguments) -> Look {
-        Look {
-            palette: flags.palette.unwrap_or(self.palette.value),
-            colors: flags.colors.unwrap_or(self.colors.value),
-            ascii: if flags.ascii { Some(true) } else { self.ascii.value },
-            mouse: self.mouse.value && !flags.no_mouse,
-        }
-    }
-
     /// Every setting as a line of the file, with its source behind it.
     pub fn lines(&self) -> Vec<String> {
         fn line<T: Copy>(name: &str, setting: Setting<T>, text: impl Fn(T) -> String) -> String {
@@ -186,19 +176,6 @@ impl Config {
             line("top.interval", self.top_interval, |value| value.to_string()),
         ]
     }
-}
-
-/// How the terminal views look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// Colours of the categories.
-    pub palette: Palette,
-    /// Colours that the terminal has.
-    pub colors: Colors,
-    /// Only ASCII characters; `None`: as the locale says.
-    pub ascii: Option<bool>,
-    /// Whether the view takes the mouse.
-    pub mouse: bool,
 }
 
 /// The path of the file, whether it exists or not; `None` without a home.
@@ -248,8 +225,6 @@ mod tests {
         let mut record = RecordArguments { no_tui: true, interval: Some(50), ..RecordArguments::default() };
         config.complete(&mut record, true);
         assert_eq!((record.tui, record.interval), (false, Some(50)));
-        let flags = ScreenArguments { palette: Some(Palette::ColorBlind), ..ScreenArguments::default() };
-        assert_eq!(config.look(&flags).palette, Palette::ColorBlind);
     }
 
     #[test]

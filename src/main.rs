@@ -16,6 +16,7 @@ mod config;
 mod driver;
 mod embedded;
 mod launch;
+mod look;
 mod output;
 mod process;
 mod progress;

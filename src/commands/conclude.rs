@@ -100,6 +100,30 @@ pub fn resolve(path: &Path, force: bool) -> Result<PathBuf> {
     Ok(folder.join(name))
 }
 
+/// Refuses a profile that is not there yet though its session is, with what to do about it.
+pub fn check_written(profile: &Path) -> Result<()> {
+    let session = SessionFolder::path_for(profile);
+    if profile.exists() {
+        return Ok(());
+    }
+    // Any other file that is missing is told of by whoever opens it.
+    let Ok(state) = SessionFolder::open(&session).and_then(|folder| folder.state()) else { return Ok(()) };
+    let (shown, word) = (profile.display(), shell_word(&session));
+    match state {
+        State::Running => bail!(
+            "{shown} is still being recorded: `memscope attach {word}` shows it now, `memscope report {word}` what is known so far"
+        ),
+        State::Finished => bail!(
+            "{shown} is not written yet, though its program has ended: wait for its memscope, or, if that has died, \
+             `memscope recover {word}` makes the profile"
+        ),
+        State::Broken => bail!(
+            "{shown} was never written, because its recording was broken off: `memscope recover {word}` makes the profile; \
+             `memscope view {word}` and `memscope report {word}` show what is there"
+        ),
+    }
+}
+
 /// The model of a session, whatever its state.
 pub fn model_of(folder: &SessionFolder) -> Result<Model> {
     let mut model = Model::new();

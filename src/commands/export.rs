@@ -6,10 +6,12 @@ use memscope_core::profile::Profile;
 use memscope_core::report::Instant;
 
 use crate::arguments::ExportArguments;
+use crate::commands::conclude::check_written;
 use crate::output::{print, say};
 
 /// Writes what was asked for.
 pub fn export(arguments: ExportArguments) -> Result<i32> {
+    check_written(&arguments.source)?;
     let profile = Profile::open(&arguments.source)?;
     if let Some(folder) = &arguments.parquet {
         export::export_parquet(&profile, folder, arguments.force)?;

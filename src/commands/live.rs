@@ -22,19 +22,18 @@ use memscope_core::session::SessionFolder;
 use memscope_core::telemetry::{self, Poller};
 use memscope_tui::app::Left;
 use memscope_tui::dashboard;
-use memscope_tui::glyphs;
 use memscope_tui::output::Output;
-use memscope_tui::palette::{Depth, Scheme};
 use memscope_tui::program::{End, Program};
 
-use crate::arguments::{Colors, Palette, RecordArguments};
+use crate::arguments::RecordArguments;
 use crate::commands::conclude::Outputs;
-use crate::commands::run;
-use crate::config::{self, Config, Look};
+use crate::commands::{run, writing};
+use crate::config::{self, Config};
 use crate::embedded;
 use crate::launch::inherited::Inherited;
 use crate::launch::terminal::{Custody, Mover, OwnTerminal, Pair, Stage, relay};
 use crate::launch::{self, environment, signals};
+use crate::look;
 use crate::output::{self, Failure, complain, describe_error, say};
 
 /// How long the dashboard may take to notice that its terminal is gone.
@@ -64,6 +63,7 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     run::announce_outer(arguments.quiet);
     let (folder, running, recorder) = begin(arguments, command, &outputs, &inherited, &own)?;
     let Running { pair, mover, custody, output } = running;
+    let session = folder.path().to_path_buf();
     output::keep_back();
     let conductor = conduct(recorder, &mover, &custody, folder.clone(), outputs, arguments.clone())?;
 
@@ -82,16 +82,15 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
         in_plain_form = relay(&own, &pair, &mover, &custody).is_ok();
     }
     let ended = custody.wait_for(Stage::Moved);
-    if custody.stage() < Stage::Concluded {
-        signals::release(&inherited); // as in the plain form: from now on a signal ends memscope
-    }
-    custody.stop_watching();
-    // A conductor that panicked has said so; the session can be recovered.
-    let _ = conductor.join();
     if !in_plain_form {
         let _ = own.screen().write_all(&output.last_screen());
     }
     output::let_out();
+    custody.stop_watching();
+    if writing::wait(&session, arguments.quiet, || conductor.is_finished()) {
+        // A conductor that panicked has said so; the session can be recovered.
+        let _ = conductor.join();
+    }
     signals::release(&inherited);
     if ended.signal() == Some(libc::SIGINT) {
         signals::die_of(libc::SIGINT);
@@ -187,35 +186,9 @@ fn conduct(
 
 /// Shows the dashboard until it is left.
 fn show(arguments: &RecordArguments, folder: SessionFolder, output: &Output, program: Shown) -> Result<Left> {
-    let look = Config::load()?.look(&arguments.screen);
     let follower = Follower::of_session(folder, Limits::default(), || {});
-    let options = options(&look, Some(output.clone()));
+    let options = look::options(&Config::load()?, &arguments.screen, Some(output.clone()));
     dashboard::show(&follower, Some(Box::new(program)), options).context("the dashboard ended")
-}
-
-/// The look that was asked for as the dashboard takes it.
-pub(super) fn options(look: &Look, output: Option<Output>) -> dashboard::Options {
-    let found = dashboard::Options::default();
-    dashboard::Options {
-        scheme: match look.palette {
-            Palette::Default => Scheme::Default,
-            Palette::ColorBlind => Scheme::ColourBlind,
-            Palette::Mono => Scheme::Mono,
-        },
-        depth: match look.colors {
-            Colors::Auto => found.depth,
-            Colors::Ansi => Depth::Ansi,
-            Colors::Indexed => Depth::Indexed,
-            Colors::Truecolor => Depth::True,
-        },
-        glyphs: match look.ascii {
-            None => found.glyphs,
-            Some(true) => &glyphs::ASCII,
-            Some(false) => &glyphs::UNICODE,
-        },
-        mouse: look.mouse,
-        output,
-    }
 }
 
 /// The program as the dashboard may touch it.

@@ -15,3 +15,4 @@ pub mod run;
 pub mod sample;
 pub mod top;
 pub mod view;
+pub mod writing;

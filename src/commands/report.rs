@@ -16,6 +16,7 @@ pub fn report(arguments: ReportArguments) -> Result<i32> {
     let report = if arguments.source.is_dir() {
         conclude::model_of(&SessionFolder::open(&arguments.source)?)?.report(arguments.at)?
     } else {
+        conclude::check_written(&arguments.source)?;
         Profile::open(&arguments.source)?.report(arguments.at)?
     };
     match arguments.format {

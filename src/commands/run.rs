@@ -23,7 +23,7 @@ use memscope_core::telemetry::{self, Poller};
 
 use crate::arguments::{RecordArguments, RunArguments};
 use crate::commands::conclude::{self, Outputs};
-use crate::commands::live;
+use crate::commands::{live, writing};
 use crate::config::{self, Config};
 use crate::embedded::{self, Libraries};
 use crate::launch::inherited::Inherited;
@@ -70,8 +70,21 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
         }
     };
     drop(witness);
+    signals::drop_pending();
+    let session = folder.path().to_path_buf();
+    let arguments = arguments.clone();
+    let quiet = arguments.quiet;
+    let conclusion = Arc::new(move || conclude_session(&folder, &outputs, &arguments));
+    let work = Arc::clone(&conclusion);
+    match std::thread::Builder::new().name("conclusion".into()).spawn(move || work()) {
+        Ok(thread) => {
+            if writing::wait(&session, quiet, || thread.is_finished()) {
+                let _ = thread.join(); // a panic has said what it was
+            }
+        }
+        Err(_) => conclusion(),
+    }
     signals::release(&inherited);
-    conclude_session(&folder, &outputs, arguments);
     if ended.signal() == Some(libc::SIGINT) {
         signals::die_of(libc::SIGINT);
     }

@@ -15,8 +15,8 @@ use memscope_tui::top::{self, Ended, Request, Signal};
 use memscope_wire::env as names;
 
 use crate::arguments::TopArguments;
-use crate::commands::live;
 use crate::config::Config;
+use crate::look;
 use crate::output::{Failure, print};
 use crate::process;
 
@@ -44,7 +44,7 @@ pub fn top(arguments: TopArguments) -> Result<i32> {
         print(&text)?;
         return Ok(0);
     }
-    let look = live::options(&config.look(&arguments.screen), None);
+    let look = look::options(&config, &arguments.screen, None);
     match top::show(options, &look, send).context("the terminal cannot be used")? {
         Ended::Left => Ok(0),
         Ended::Signal(signal) => Ok(128 + signal),
@@ -95,7 +95,8 @@ fn json(view: &MonitorView) -> Result<String> {
 fn unavailable(reason: Option<String>) -> anyhow::Error {
     let reason = reason.unwrap_or_else(|| "NVML does not answer".to_owned());
     let advice = "install NVIDIA's driver, or give the container its GPUs (docker run --gpus all); \
-                  `memscope doctor` checks this machine";
+                  `memscope doctor` checks this machine. To try it \
+                  without a GPU: `memscope run --device 2GiB -- memscope top`";
     Failure::new(1, format!("{reason}. `memscope top` shows what NVML tells: {advice}")).into()
 }
 

@@ -10,11 +10,12 @@ use memscope_tui::app::Left;
 use memscope_tui::dashboard;
 use memscope_tui::output::Output;
 
-use crate::arguments::{ScreenArguments, ViewArguments};
-use crate::commands::conclude::transcript_of;
-use crate::commands::{attach, live};
+use crate::arguments::ViewArguments;
+use crate::commands::attach;
+use crate::commands::conclude::{check_written, transcript_of};
 use crate::config::Config;
 use crate::launch::signals;
+use crate::look;
 
 /// Size of a transcript's screen until the dashboard knows its own.
 const SCREEN: (u16, u16) = (24, 80);
@@ -24,9 +25,10 @@ pub fn view(arguments: ViewArguments) -> Result<i32> {
     if arguments.source.is_dir() {
         return attach::session(SessionFolder::open(&arguments.source)?, &arguments.screen);
     }
+    check_written(&arguments.source)?;
     let follower = Follower::of_profile(&arguments.source, || {})?;
     let output = output(&transcript_of(&arguments.source), || false)?;
-    let options = options(&arguments.screen, output)?;
+    let options = look::options(&Config::load()?, &arguments.screen, output);
     left(dashboard::show(&follower, None, options).context("the dashboard ended"))
 }
 
@@ -37,11 +39,6 @@ pub(super) fn output(transcript: &Path, grows: impl Fn() -> bool + Send + 'stati
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read the transcript {}", transcript.display())),
     }
-}
-
-/// The look that flags, environment and configuration ask for.
-pub(super) fn options(screen: &ScreenArguments, output: Option<Output>) -> Result<dashboard::Options> {
-    Ok(live::options(&Config::load()?.look(screen), output))
 }
 
 /// The status after a dashboard that had no program: a signal that ended it ends memscope too.

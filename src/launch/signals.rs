@@ -53,13 +53,24 @@ pub fn block() -> Inherited {
     Inherited::take_over(&watched())
 }
 
-/// Ends the blocking in this thread, once the program has ended: what came for the program is dropped, and from now on a
-/// signal ends memscope as it ends any process. The session on disk can be recovered then.
+/// Ends the blocking in this thread, once everything is done: what came late is dropped, and from now on a signal ends memscope
+/// as it ends any process.
 pub fn release(inherited: &Inherited) {
+    drop_pending();
+    inherited.restore_mask();
+}
+
+/// Drops what came for a program that has ended by now.
+pub fn drop_pending() {
     let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: initialised sets and locals only.
     unsafe { while libc::sigtimedwait(&watched(), ptr::null_mut(), &none) > 0 {} }
-    inherited.restore_mask();
+}
+
+/// Stops memscope, as Ctrl-Z does, until it is continued.
+pub fn stop() {
+    // SAFETY: plain numbers.
+    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
 /// Ends memscope as `signal` ended the program. A shell that runs a loop or a script stops on Ctrl-C only when it sees that

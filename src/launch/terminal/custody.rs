@@ -179,10 +179,10 @@ impl Custody {
         }
     }
 
-    /// True when memscope must end without being asked: it was told to, and there is nothing left to do. (That its terminal is
-    /// gone the dashboard notices by itself.)
+    /// True when the dashboard must be left without being asked: memscope was told to end, and the program has ended. That the
+    /// profile may still be written is then said in plain form. (That its terminal is gone the dashboard notices by itself.)
     pub fn must_leave(&self) -> bool {
-        self.told.load(Ordering::Relaxed) && self.stage() == Stage::Concluded
+        self.told.load(Ordering::Relaxed) && self.stage() >= Stage::Moved
     }
 
     /// Goes on taking note of signals to memscope, after the program's end, until [`Custody::stop_watching`] or until the

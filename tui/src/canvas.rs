@@ -185,13 +185,14 @@ impl Canvas<'_> {
 
     /// What a cell full of a category looks like: character and style.
     pub fn ink(&self, category: Category) -> (&'static str, Style) {
-        let style = self.palette.category_text(category);
-        if self.glyphs.ascii || self.palette.mono() {
-            (self.glyphs.patterns[category as usize], style)
-        } else {
-            ("█", style)
-        }
+        ink(&self.palette, self.glyphs, category)
     }
+}
+
+/// The glyph and the style of a category, without a canvas.
+pub fn ink(palette: &Palette, glyphs: &'static Glyphs, category: Category) -> (&'static str, Style) {
+    let style = palette.category_text(category);
+    if glyphs.ascii || palette.mono() { (glyphs.patterns[category as usize], style) } else { ("█", style) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Owns: their texts and their place. Refuses: keys; they come from the table.
 
-use memscope_core::findings::Severity;
+use memscope_core::findings::{Detail, Severity};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -11,10 +11,8 @@ use crate::canvas::Canvas;
 use crate::keys::{BINDINGS, MOUSE, Place};
 use crate::palette::Palette;
 use crate::program::End;
+use crate::refusal::{self, Line};
 use crate::words::{columns, wrap};
-
-/// A line of a text: its parts, one after the other.
-type Line = Vec<(String, Style)>;
 
 /// Where the dialog's frame is.
 fn area(app: &App) -> Rect {
@@ -152,6 +150,14 @@ fn findings(app: &App, width: usize) -> Vec<Line> {
         lines.extend(message.into_iter().map(|line| vec![(format!("  {line}"), app.palette.strong())]));
         let advice = wrap(&format!("To do: {}.", finding.advice), width.saturating_sub(2));
         lines.extend(advice.into_iter().map(|line| vec![(format!("  {line}"), Style::new())]));
+        // Behind what to do: the list may be longer than the screen.
+        if let Detail::Oom(oom) = &finding.detail {
+            let indented = |mut line: Line| {
+                line.insert(0, ("  ".to_owned(), Style::new()));
+                line
+            };
+            lines.extend(refusal::full(app, oom, width.saturating_sub(2)).into_iter().map(indented));
+        }
         lines.push(Vec::new());
     }
     if lines.is_empty() {

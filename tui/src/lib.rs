@@ -19,6 +19,7 @@ pub mod keys;
 pub mod output;
 pub mod palette;
 pub mod program;
+mod refusal;
 pub mod screens;
 mod table;
 mod terminal;

@@ -264,8 +264,11 @@ pub struct AllocationRow {
 /// Allocations that are alike.
 #[derive(Clone, PartialEq, Debug)]
 pub struct GroupRow {
-    /// What they have in common: a path, a size in binary units, a category's name.
+    /// What they have in common: a path, a size in binary units, a category's name; or a name, with `*` where only numbers
+    /// differ.
     pub label: String,
+    /// The one name that all of them have; `None` where names differ, and where names were not asked for.
+    pub name: Option<String>,
     /// How many.
     pub allocations: u64,
     /// Live bytes by category.

@@ -116,6 +116,9 @@ impl Column {
 /// What rows of one group have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grouping {
+    /// Their name, else their scope, else the driver's function and their size, names that differ only in numbers as one; and
+    /// their category. The groups of the report.
+    Name,
     /// Their scope.
     Scope,
     /// Their exact size.

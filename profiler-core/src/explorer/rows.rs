@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::allocation::{Allocation, Model};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::CATEGORIES;
-use crate::report::units;
+use crate::report::{Groups, Together, units};
 
 use super::answer::{AllocationRow, GroupRow, Row, RowsView};
 use super::filter::{Filter, label, step_of};
@@ -53,6 +53,7 @@ impl RowList {
             lets
         });
         let content = match query.group {
+            Some(Grouping::Name) => Content::Groups(named_groups(live.model, rows, query)),
             Some(grouping) => Content::Groups(groups(live.model, rows, grouping, query)),
             None => Content::Allocations(keys(live.model, rows, query), 0),
         };
@@ -150,10 +151,40 @@ fn ranks(count: usize, text: impl Fn(u32) -> String) -> Vec<u64> {
 /// What rows have in common, as a number.
 fn group_of(allocation: &Allocation, grouping: Grouping) -> u64 {
     match grouping {
-        Grouping::Scope => u64::from(allocation.scope),
+        Grouping::Name | Grouping::Scope => u64::from(allocation.scope),
         Grouping::Size => allocation.requested,
         Grouping::Category => allocation.category as u64,
     }
+}
+
+/// The groups of the report, all of them.
+fn named_groups<'m>(
+    model: &Model,
+    rows: impl Iterator<Item = (u32, &'m Allocation)>,
+    query: &RowsQuery,
+) -> Vec<GroupRow> {
+    let mut sums = Groups::default();
+    for (_, allocation) in rows {
+        let labels = (allocation.name, allocation.scope, allocation.function);
+        sums.add(labels, allocation.category, allocation.requested);
+    }
+    let mut groups: Vec<Together> = sums.every(model).collect();
+    groups.sort_unstable_by(|group, other| {
+        let order = match query.sort {
+            Column::Name => group.label.cmp(&other.label),
+            _ => group.bytes.cmp(&other.bytes),
+        };
+        let order = if query.descending { order.reverse() } else { order };
+        // Labels may be alike: of another category, or of another size that is written alike.
+        let rest = |group: &Together| (std::cmp::Reverse(group.bytes), group.category.name(), group.allocations);
+        order.then_with(|| group.label.cmp(&other.label)).then_with(|| rest(group).cmp(&rest(other)))
+    });
+    let row = |group: Together| {
+        let mut live = [0; CATEGORIES];
+        live[group.category as usize] = group.bytes;
+        GroupRow { label: group.label, name: group.name, allocations: group.allocations, live }
+    };
+    groups.into_iter().map(row).collect()
 }
 
 fn groups<'m>(
@@ -170,14 +201,14 @@ fn groups<'m>(
         *bytes = bytes.wrapping_add(allocation.requested);
     }
     let label = |key: u64| match grouping {
-        Grouping::Scope => model.scopes.path(key as u32, &model.names),
+        Grouping::Name | Grouping::Scope => model.scopes.path(key as u32, &model.names),
         Grouping::Size => units::bytes(key),
         Grouping::Category => memscope_wire::Category::from_number(key as u8).name().to_owned(),
     };
     let bytes = |live: &[u64; CATEGORIES]| live.iter().fold(0u64, |sum, bytes| sum.wrapping_add(*bytes));
     let mut groups: Vec<(u64, GroupRow)> = sums
         .into_iter()
-        .map(|(key, (allocations, live))| (key, GroupRow { label: label(key), allocations, live }))
+        .map(|(key, (allocations, live))| (key, GroupRow { label: label(key), name: None, allocations, live }))
         .collect();
     // By what they have in common where the column shows that; else by size.
     let by_label = matches!(

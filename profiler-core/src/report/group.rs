@@ -42,6 +42,21 @@ enum Label {
     Function(u32, u64),
 }
 
+/// Bytes and how many; and the name, where there is one and no other.
+type Sums = (u64, u64, Option<Label>);
+
+/// What [`Groups`] counts together.
+#[derive(Debug)]
+pub(crate) struct Together {
+    /// As in [`Group::name`].
+    pub label: String,
+    pub category: Category,
+    pub bytes: u64,
+    pub allocations: u64,
+    /// The name that all of them have; `None` where names differ, or where there is none.
+    pub name: Option<String>,
+}
+
 impl Groups {
     /// Takes in one allocation: the numbers of its name, scope and function, and its bytes.
     pub fn add(&mut self, (name, scope, function): (u32, u32, u32), category: Category, bytes: u64) {
@@ -56,24 +71,38 @@ impl Groups {
 
     /// The groups that hold most.
     pub fn largest(&self, words: &impl Words) -> Vec<Group> {
+        let mut groups: Vec<Group> = self
+            .every(words)
+            .map(|held| {
+                let category = held.category.name().to_owned();
+                Group { name: held.label, category, bytes: held.bytes, allocations: held.allocations }
+            })
+            .collect();
+        groups.sort_by(|a, b| (b.bytes, &a.name, &a.category).cmp(&(a.bytes, &b.name, &b.category)));
+        groups.truncate(TOP);
+        groups
+    }
+
+    /// All groups, in no order.
+    pub fn every(&self, words: &impl Words) -> impl Iterator<Item = Together> {
         let texts = self.sums.iter().map(|((label, category), sum)| {
             let (text, each) = match *label {
                 Label::Name(number) => (words.name(number), None),
                 Label::Scope(node) => (words.scope(node), None),
                 Label::Function(number, each) => (words.name(number), Some(each)),
             };
-            (text, (*category, each), *sum)
+            let named = matches!(label, Label::Name(_));
+            (text, (*category, each), (sum.0, sum.1, named.then_some(*label)))
         });
-        let mut groups: Vec<Group> = together(texts, |sum, more| (sum.0.wrapping_add(more.0), sum.1 + more.1))
-            .map(|(text, (category, each), (bytes, allocations))| {
-                let each = each.filter(|_| allocations > 1);
-                let name = each.map_or_else(|| text.clone(), |each| format!("{text}, {} each", units::bytes(each)));
-                Group { name, category: category.name().to_owned(), bytes, allocations }
-            })
-            .collect();
-        groups.sort_by(|a, b| (b.bytes, &a.name, &a.category).cmp(&(a.bytes, &b.name, &b.category)));
-        groups.truncate(TOP);
-        groups
+        // Of several names none is the one.
+        let add = |sum: Sums, more: Sums| {
+            (sum.0.wrapping_add(more.0), sum.1 + more.1, sum.2.filter(|one| more.2 == Some(*one)))
+        };
+        together(texts, add).map(|(text, (category, each), (bytes, allocations, one))| {
+            let each = each.filter(|_| allocations > 1);
+            let label = each.map_or_else(|| text.clone(), |each| format!("{text}, {} each", units::bytes(each)));
+            Together { label, category, bytes, allocations, name: one.map(|_| text) }
+        })
     }
 }
 

@@ -18,7 +18,8 @@ impl App {
             Command::Reverse => list.descending = !list.descending,
             _ => {
                 list.group = match list.group {
-                    None => Some(Grouping::Scope),
+                    None => Some(Grouping::Name),
+                    Some(Grouping::Name) => Some(Grouping::Scope),
                     Some(Grouping::Scope) => Some(Grouping::Size),
                     Some(Grouping::Size) => Some(Grouping::Category),
                     Some(Grouping::Category) => None,
@@ -62,7 +63,9 @@ impl App {
         let row = self.allocations.list.selected.checked_sub(rows.first).and_then(|row| rows.rows.get(row));
         let Some(Row::Group(group)) = row else { return };
         let term = self.allocations.group.and_then(|grouping| screens::allocations::term(grouping, group));
-        let Some(term) = term else { return };
+        let Some(term) = term else {
+            return self.say("No filter says exactly what this group holds: its names differ, or it has none.");
+        };
         if !self.allocations.filter.is_empty() {
             self.allocations.filter.push(' ');
         }

@@ -17,7 +17,10 @@ impl App {
     /// Takes in what the user did. Returns what is to be done about it outside of the dashboard.
     pub fn handle(&mut self, event: &Event) -> Option<Action> {
         match event {
-            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                self.said = None;
+                self.key(key)
+            }
             Event::Mouse(mouse) => {
                 self.mouse(mouse);
                 None
@@ -114,6 +117,7 @@ impl App {
             Command::PreviousStep => self.move_step(false),
             Command::NextStep => self.move_step(true),
             Command::Peak => self.peak(),
+            Command::Refusal => self.next_refusal(),
             Command::Live => self.live(),
             Command::Pause => self.pause(),
             Command::ZoomIn => self.zoom(true),

@@ -156,6 +156,8 @@ pub struct App {
     pub(crate) dialog: Option<Dialog>,
     /// A filter or search is being typed: of the screen that is shown.
     pub(crate) entry: bool,
+    /// A sentence about the last key, until the next one.
+    pub(crate) said: Option<String>,
     /// What is searched for in the output.
     pub(crate) output_search: String,
     pub(crate) typing: Typing,
@@ -192,6 +194,7 @@ impl App {
             follows_steps: true,
             dialog: None,
             entry: false,
+            said: None,
             output_search: String::new(),
             typing: Typing::Off,
             program: program.then_some(None),
@@ -203,6 +206,11 @@ impl App {
     /// True while there is a program that runs.
     pub(crate) fn program_runs(&self) -> bool {
         self.program == Some(None)
+    }
+
+    /// Tells the user something about the key that was pressed: in the footer, until the next one.
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
+        self.said = Some(text.into());
     }
 
     /// The screen that is shown.

@@ -117,9 +117,30 @@ impl App {
             Some(now) if forward => now.checked_add(1).filter(|next| marks.last().is_none_or(|(_, last)| next <= last)),
             Some(now) => now.checked_sub(1).filter(|next| marks.first().is_none_or(|(_, first)| next >= first)),
         };
-        if let Some(number) = next {
-            self.window.begin = self.span().start;
-            self.at = At::Step(number);
+        match next {
+            Some(number) => {
+                self.window.begin = self.span().start;
+                self.at = At::Step(number);
+            }
+            None if marks.is_empty() => self.say("The program has begun no step."),
+            None if forward => self.say("This is the last step: there is none after it."),
+            None => self.say("There is no step before this moment's."),
+        }
+    }
+
+    /// To the next refused allocation, behind the last one to the first.
+    pub(super) fn next_refusal(&mut self) {
+        let whole = self.whole();
+        let refusals: Vec<u64> = self.answer.refusals.iter().map(|time| time.0).filter(|time| *time <= whole).collect();
+        let Some(first) = refusals.first() else {
+            return self.say("The driver has refused no allocation so far.");
+        };
+        let after = |cursor: u64| refusals.iter().find(|time| **time > cursor);
+        let time = *self.cursor().and_then(after).unwrap_or(first);
+        self.set_cursor(time);
+        if refusals.len() > 1 {
+            let number = refusals.iter().filter(|other| **other <= time).count();
+            self.say(format!("Refused allocation {number} of {}.", refusals.len()));
         }
     }
 

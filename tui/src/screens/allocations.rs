@@ -2,7 +2,7 @@
 //!
 //! Owns: columns, and the terms that groups stand for. Refuses: order and filter: they are the query's.
 
-use memscope_core::explorer::{AllocationRow, Column as By, GroupRow, Grouping, Row, RowsView};
+use memscope_core::explorer::{AllocationRow, Column as By, GroupRow, Grouping, Row, RowsView, exact_term};
 use memscope_core::report::units;
 use memscope_core::{Category, MemoryKind, Origin};
 use ratatui::layout::{Position, Rect};
@@ -73,12 +73,13 @@ pub(crate) fn title_at(app: &App, at: Position) -> Option<By> {
 /// The terms of a filter that let through what a group holds; `None` for what no term can say.
 pub(crate) fn term(grouping: Grouping, group: &GroupRow) -> Option<String> {
     match grouping {
-        Grouping::Category => Some(format!("category:{}", group.label)),
-        // Blanks separate terms: of a path with blanks, its longest part.
-        Grouping::Scope => {
-            let word = group.label.split_whitespace().max_by_key(|word| word.len())?;
-            Some(format!("scope:{word}"))
+        Grouping::Name => {
+            let name = exact_term("name", group.name.as_ref()?);
+            let category = STACKED.into_iter().find(|category| group.live[*category as usize] > 0)?;
+            Some(format!("{name} {}", exact_term("category", category.name())))
         }
+        Grouping::Category => Some(exact_term("category", &group.label)),
+        Grouping::Scope => Some(exact_term("scope", &group.label)),
         Grouping::Size => {
             let size = group.live.iter().sum::<u64>().checked_div(group.allocations)?;
             Some(format!(">{}B <{}B", size.checked_sub(1)?, size.checked_add(1)?))
@@ -107,7 +108,9 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         // Groups stand in the order of their bytes, or of what they have in common.
         let by_label = matches!(
             (app.allocations.group, app.allocations.sort),
-            (Some(Grouping::Scope), By::Scope | By::Name) | (Some(Grouping::Category), By::Category)
+            (Some(Grouping::Name), By::Name)
+                | (Some(Grouping::Scope), By::Scope | By::Name)
+                | (Some(Grouping::Category), By::Category)
         );
         let column = if by_label { 4 } else { 0 };
         Some((column, app.allocations.descending))
@@ -145,6 +148,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
 fn heading(app: &App, canvas: &mut Canvas, line: Rect, rows: &RowsView) {
     let mut title = match app.allocations.group {
         None => "Live allocations".to_owned(),
+        Some(Grouping::Name) => "Live allocations by name".to_owned(),
         Some(Grouping::Scope) => "Live allocations by scope".to_owned(),
         Some(Grouping::Size) => "Live allocations by size".to_owned(),
         Some(Grouping::Category) => "Live allocations by category".to_owned(),
@@ -289,10 +293,15 @@ mod tests {
 
     #[test]
     fn a_group_becomes_terms_of_a_filter() {
-        let group = |label: &str| GroupRow { label: label.into(), allocations: 3, live: [0, 300, 0, 0, 0, 0, 0] };
-        assert_eq!(term(Grouping::Category, &group("weights")).as_deref(), Some("category:weights"));
-        assert_eq!(term(Grouping::Scope, &group("a/my layer")).as_deref(), Some("scope:layer"));
-        assert_eq!(term(Grouping::Scope, &group("")), None);
+        let group =
+            |label: &str| GroupRow { label: label.into(), name: None, allocations: 3, live: [0, 300, 0, 0, 0, 0, 0] };
+        assert_eq!(term(Grouping::Category, &group("weights")).as_deref(), Some("category=weights"));
+        assert_eq!(term(Grouping::Scope, &group("a/my layer")).as_deref(), Some("scope=\"a/my layer\""));
+        assert_eq!(term(Grouping::Scope, &group("")).as_deref(), Some("scope=\"\""));
+        assert_eq!(term(Grouping::Name, &group("h.*.out")), None, "several names");
+        let one = GroupRow { name: Some("my out".into()), ..group("my out") };
+        let category = STACKED.into_iter().find(|category| one.live[*category as usize] > 0).expect("one").name();
+        assert_eq!(term(Grouping::Name, &one), Some(format!("name=\"my out\" category={category}")));
         assert_eq!(term(Grouping::Size, &group("100 B")).as_deref(), Some(">99B <101B"));
     }
 }

@@ -4,9 +4,9 @@
 
 use ratatui::layout::Rect;
 
-use crate::app::App;
+use crate::app::{App, Screen};
 use crate::canvas::Canvas;
-use crate::keys::BINDINGS;
+use crate::keys::{BINDINGS, Command};
 use crate::words::columns;
 
 /// Draws the line.
@@ -26,9 +26,17 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, line: Rect) {
         }
         return;
     }
+    if let Some(said) = &app.said {
+        canvas.fitted(line.x + 1, line.y, line.width.saturating_sub(2), said, palette.warning());
+        return;
+    }
     let mut x = line.x + 1;
+    // A key that has nowhere to go needs no room.
+    let useful =
+        |command| command != Command::Refusal || (app.screen == Screen::Overview && !app.answer.refusals.is_empty());
     for place in app.places() {
-        let rows: Vec<_> = BINDINGS.iter().filter(|row| row.place == *place && !row.hint.is_empty()).collect();
+        let rows: Vec<_> =
+            BINDINGS.iter().filter(|row| row.place == *place && !row.hint.is_empty() && useful(row.command)).collect();
         // Rows that follow one another with one hint belong together: there and back.
         for both in rows.chunk_by(|first, second| first.hint == second.hint) {
             let names: Vec<String> = both.iter().map(|row| row.keys[0].name(app.glyphs.ascii)).collect();

@@ -2,7 +2,7 @@
 //!
 //! Owns: how much room each part gets; what failed stands on top. Refuses: figures.
 
-use memscope_core::findings::{Finding, Severity};
+use memscope_core::findings::{Detail, Finding, Severity};
 use memscope_core::ledger::CATEGORIES;
 use memscope_core::report::units;
 use ratatui::layout::Rect;
@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::canvas::{Canvas, STACKED};
 use crate::chart;
 use crate::dialog::{sentence, severity};
+use crate::refusal::{self, Line};
 use crate::words::{columns, wrap};
 
 /// Where its parts are; an empty one is not drawn.
@@ -45,15 +46,15 @@ pub(crate) fn layout(app: &App, body: Rect) -> Layout {
         taken
     };
     let width = usize::from(body.width.saturating_sub(2));
-    let failures = app.answer.findings.iter().filter(|finding| finding.severity == Severity::Error);
-    let failures: usize = failures.map(|finding| failure_lines(app, finding, width).len()).sum();
-    let failures = take(&mut left, (failures as u16).min((body.height / 4).max(2)));
+    let most = (body.height / 3).max(2);
+    let failures = failure_lines(app, width, most.into()).len();
+    let failures = take(&mut left, (failures as u16).min(most));
     let gpus = take(&mut left, gpus::height(app, (body.height * 3 / 7).max(2)));
     let ledger = take(
         &mut left,
         match (body.height, body.width) {
             (0..16, _) => 2,
-            (0..30, _) if gpus > 4 => 3,
+            (0..30, _) if gpus > 4 || failures > 4 => 3,
             (_, 150..) => 3,
             (_, _) => 4,
         },
@@ -64,7 +65,10 @@ pub(crate) fn layout(app: &App, body: Rect) -> Layout {
     let line = take(&mut left, u16::from(narrow && others > 0));
     let tables = CATEGORIES as u16 + 2;
     let wanted = match left {
-        0..=8 => 0,
+        0..=7 => 0,
+        8 if failures <= 4 => 0,
+        // What failed has taken its part: the tables still say what the memory is.
+        8..=17 if failures > 4 => (left - 4).min(tables),
         9..=17 => (left - 6).min(tables),
         left => tables.max(left / 3),
     };
@@ -130,22 +134,38 @@ fn chart_title(app: &App, canvas: &mut Canvas, line: Rect) {
     canvas.heading(line, &title, &peak);
 }
 
-/// A failure in full: its sentence, then what to do.
-fn failure_lines(app: &App, finding: &Finding, width: usize) -> Vec<(String, bool)> {
-    let message = wrap(&format!("ERROR {}.", sentence(app, &finding.message)), width);
-    let advice = wrap(&format!("To do: {}.", sentence(app, &finding.advice)), width);
-    message.into_iter().map(|line| (line, true)).chain(advice.into_iter().map(|line| (line, false))).collect()
+/// What failed: each failure's sentence and what to do; of the rest of `room`, where memory was refused and what held most.
+fn failure_lines(app: &App, width: usize, room: usize) -> Vec<Line> {
+    let errors = app.answer.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let mut parts: Vec<[Vec<Line>; 3]> = errors
+        .map(|finding| {
+            let lines = |text: String, style| wrap(&text, width).into_iter().map(|line| vec![(line, style)]).collect();
+            let short = match &finding.detail {
+                Detail::Oom(oom) => refusal::short(app, oom, width),
+                _ => Vec::new(),
+            };
+            let message = lines(format!("ERROR {}.", sentence(app, &finding.message)), app.palette.error());
+            [message, short, lines(format!("To do: {}.", sentence(app, &finding.advice)), Style::new())]
+        })
+        .collect();
+    let needed: usize = parts.iter().map(|[message, _, advice]| message.len() + advice.len()).sum();
+    let mut room = room.saturating_sub(needed);
+    for [_, short, _] in &mut parts {
+        short.truncate(room);
+        room -= short.len();
+    }
+    parts.into_iter().flatten().flatten().collect()
 }
 
 fn failures(app: &App, canvas: &mut Canvas, area: Rect) {
-    let errors = app.answer.findings.iter().filter(|finding| finding.severity == Severity::Error);
-    let lines: Vec<(String, bool)> =
-        errors.flat_map(|finding| failure_lines(app, finding, usize::from(area.width.saturating_sub(2)))).collect();
     let height = usize::from(area.height);
+    let lines = failure_lines(app, usize::from(area.width.saturating_sub(2)), height);
     let cut = lines.len() > height;
-    for (row, (line, fact)) in lines.iter().take(height).enumerate() {
-        let style = if *fact { app.palette.error() } else { Style::new() };
-        canvas.text(area.x + 1, area.y + row as u16, area.width - 1, line, style);
+    for (row, line) in lines.iter().take(height).enumerate() {
+        let mut x = area.x + 1;
+        for (text, style) in line {
+            x = canvas.text(x, area.y + row as u16, area.right().saturating_sub(x), text, *style);
+        }
     }
     if cut && height > 0 {
         let text = " more: f ";

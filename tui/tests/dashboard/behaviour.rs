@@ -254,12 +254,78 @@ fn a_filter_holds_while_it_is_typed() {
 #[test]
 fn a_group_opens_into_what_it_holds() {
     let mut view = View::new(&sessions::training(), SIZE);
-    view.press("apb");
+    view.press("apbb");
     // Six allocations of 576 MiB each: 3.38 GiB of 11.67.
     assert!(view.line("28.9 %").contains("optimizer"), "{}", view.text());
     view.key(KeyCode::Enter);
-    assert!(view.line("Live allocations").contains("scope:optimizer"), "{}", view.text());
+    assert!(view.line("Live allocations").contains("scope=optimizer"), "{}", view.text());
     assert!(view.line("Live allocations").contains("6 of 33"), "{}", view.text());
+}
+
+#[test]
+fn a_group_of_one_name_opens_and_one_of_several_says_why_not() {
+    let mut trace = sessions::training();
+    trace.tagged(0x7000_0000_0000, 3 << 40, memscope_core::Category::Inputs, "my batch");
+    trace.tagged(0x7800_0000_0000, 2 << 40, memscope_core::Category::Inputs, "part.1");
+    trace.tagged(0x7c00_0000_0000, 2 << 40, memscope_core::Category::Inputs, "part.2");
+    let mut view = View::new(&trace, SIZE);
+    view.press("ab");
+    assert!(view.text().contains("Live allocations by name"), "{}", view.text());
+    // 4 TiB of two parts come before 3 TiB of one batch.
+    assert!(view.line("4.00 TiB").contains("part.*"), "{}", view.text());
+    view.key(KeyCode::Enter);
+    assert!(view.line("No filter says").contains("its names differ"), "{}", view.text());
+    assert!(view.text().contains("Live allocations by name"), "and nothing has changed");
+    view.press("j");
+    assert!(!view.text().contains("No filter says"), "until the next key");
+    view.key(KeyCode::Enter);
+    let heading = view.line("Live allocations");
+    assert!(heading.contains("name=\"my batch\" category=inputs") && heading.contains("1 of "), "{heading}");
+}
+
+#[test]
+fn refused_allocations_are_walked_through() {
+    let mut trace = sessions::out_of_memory();
+    let mut view = View::new(&trace, (80, 24));
+    assert!(view.text().lines().last().is_some_and(|line| line.contains("x refused")), "{}", view.text());
+    view.press("px");
+    // Worked out by hand: 3 steps of 0.9 s after 0.5 s, and 0.1 s of the fourth.
+    assert!(view.line(" AT ").contains("AT 3.300 s, step 4, forward"), "{}", view.text());
+    assert!(view.line("activations").contains("43.30 GiB"), "{}", view.text());
+    // A second refusal, later: `x` goes from one to the other and round again.
+    trace.entries.pop();
+    trace.now += 1_000_000_000;
+    trace.refuse(7 << 30, 1 << 30, 80 << 30);
+    trace.now += 1_000_000_000;
+    let mut view = View::new(&trace, (80, 24));
+    for (at, said) in [("AT 3.300 s", "1 of 2."), ("AT 4.500 s", "2 of 2."), ("AT 3.300 s", "1 of 2.")] {
+        view.press("x");
+        assert!(view.text().contains(at) && view.line("Refused allocation").contains(said), "{}", view.text());
+    }
+    let mut view = View::new(&sessions::training(), SIZE);
+    assert!(!view.text().contains("x refused"));
+    let before = view.app.query();
+    view.press("x");
+    assert!(view.text().contains("has refused no allocation"), "{}", view.text());
+    assert_eq!(view.app.query(), before);
+    view.press("p");
+    assert!(!view.text().contains("has refused no allocation"), "until the next key");
+}
+
+#[test]
+fn where_there_is_no_other_step_it_is_said() {
+    let mut view = View::new(&sessions::leaking(), SIZE);
+    view.press("p]");
+    assert!(view.line("step").contains("step") && view.text().contains("This is the last step"), "{}", view.text());
+    view.press("[");
+    assert!(!view.text().contains("This is the last step"));
+    for _ in 0..100 {
+        view.press("[");
+    }
+    assert!(view.text().contains("no step before"), "{}", view.text());
+    let mut view = View::new(&sessions::one_allocation(), SIZE);
+    view.press("]");
+    assert!(view.text().contains("has begun no step"), "{}", view.text());
 }
 
 #[test]

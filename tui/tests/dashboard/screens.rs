@@ -46,7 +46,12 @@ fn allocations() {
 
 #[test]
 fn allocations_grouped() {
-    in_all_sizes("allocations_by_scope", &sessions::training(), "apb");
+    in_all_sizes("allocations_by_scope", &sessions::training(), "apbb");
+}
+
+#[test]
+fn allocations_by_name() {
+    in_all_sizes("allocations_by_name", &sessions::training(), "apb");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Whole sessions: an explorer that took in all entries, and one that opened the profile, answer as the report does.
 
 use memscope_core::allocation::Model;
-use memscope_core::explorer::{Answer, At, Explorer, Limits, Query, Row, RowsQuery, Running, Target};
+use memscope_core::explorer::{Answer, At, Explorer, Grouping, Limits, Query, Row, RowsQuery, Running, Target};
 use memscope_core::journal::entry::{Entry, Nanoseconds};
 use memscope_core::ledger::EventRows;
 use memscope_core::profile::{self, Profile};
 use memscope_core::report::{ByCategory, Instant, Report, Rows, Snapshot};
+use memscope_wire::Category;
 
 use crate::reports::{layers, out_of_memory};
 use crate::trace::{Trace, training};
@@ -81,14 +82,40 @@ fn compare(answer: &Answer, snapshot: &Snapshot, what: &str) {
     assert_eq!(live, snapshot.bytes, "{what}: the list is complete");
 }
 
+/// The groups by name are those of the report, as far as that tells them.
+fn compare_groups(answer: &Answer, snapshot: &Snapshot, what: &str) {
+    let list = answer.rows.as_ref().expect("rows were asked for");
+    let found: Vec<_> = list
+        .rows
+        .iter()
+        .filter_map(|row| match row {
+            Row::Group(row) => Some(row),
+            Row::Allocation(_) => None,
+        })
+        .map(|row| (row.label.clone(), ByCategory::from_numbers(row.live), row.allocations))
+        .collect();
+    let told = snapshot.top_groups.iter().map(|group| {
+        let category =
+            Category::ALL.into_iter().find(|category| category.name() == group.category).expect("a category");
+        let mut live = [0; Category::ALL.len()];
+        live[category as usize] = group.bytes;
+        (group.name.clone(), ByCategory::from_numbers(live), group.allocations)
+    });
+    let told: Vec<_> = told.collect();
+    assert_eq!(found.len(), list.matching, "{what}: the list is complete");
+    // The report tells the first twenty.
+    assert_eq!(found[..found.len().min(20)], told, "{what}");
+}
+
 /// Every moment that reports tell, of every device.
 pub fn compare_with_reports(explorer: &mut Explorer, report: impl Fn(Instant) -> Report, last: u64) {
     let whole = report(Instant::Peak);
     let list = RowsQuery { window: 0..100_000, ..RowsQuery::default() };
-    let mut ask = |target: Target, at: At| {
-        explorer.answer(&Query { target, at, rows: Some(list.clone()), steps: 0..1000, ..Query::default() })
+    let mut ask = |target: Target, at: At, group: Option<Grouping>| {
+        let rows = Some(RowsQuery { group, ..list.clone() });
+        explorer.answer(&Query { target, at, rows, steps: 0..1000, ..Query::default() })
     };
-    let everything = ask(Target::All, At::Live);
+    let everything = ask(Target::All, At::Live, None);
     assert_eq!(everything.session.allocations, whole.totals.allocations + whole.totals.blocks);
     assert_eq!(everything.session.exit_status, whole.exit_status);
     assert_eq!(everything.session.last_time, nanoseconds(whole.duration_s));
@@ -104,7 +131,7 @@ pub fn compare_with_reports(explorer: &mut Explorer, report: impl Fn(Instant) ->
     for (number, (device, said)) in (0..).zip(everything.devices.iter().zip(&whole.devices)) {
         assert_eq!((&device.uuid, &device.name, device.capacity), (&said.uuid, &said.name, said.capacity));
         assert_eq!(device.peak_live, said.peak.live.bytes);
-        let answer = ask(Target::Device(number), At::Live);
+        let answer = ask(Target::Device(number), At::Live, None);
         assert_eq!(rows(&answer.now.state.rows), said.ledger_at_end.rows);
         let peak = answer.peak.as_ref();
         assert_eq!(peak.map(|peak| rows(&peak.state.rows)), said.ledger_at_peak.map(|ledger| ledger.rows));
@@ -135,20 +162,24 @@ pub fn compare_with_reports(explorer: &mut Explorer, report: impl Fn(Instant) ->
         let Some(snapshot) = snapshot else { continue };
         let at = if instant == Instant::Peak { At::Peak } else { At::Live };
         let Some(device) = position(&snapshot.device) else { continue };
-        compare(&ask(Target::Device(device), at), &snapshot, &instant.to_string());
+        let (target, what) = (Target::Device(device), instant.to_string());
+        compare(&ask(target, at, None), &snapshot, &what);
+        compare_groups(&ask(target, at, Some(Grouping::Name)), &snapshot, &what);
     }
     for step in &whole.steps {
         let snapshot = report(Instant::Step(step.step)).at.expect("a step");
         let Some(device) = position(&snapshot.device) else { continue };
-        let answer = ask(Target::Device(device), At::Step(step.step));
-        compare(&answer, &snapshot, &format!("step {}", step.step));
+        let (target, at, what) = (Target::Device(device), At::Step(step.step), format!("step {}", step.step));
+        compare(&ask(target, at, None), &snapshot, &what);
+        compare_groups(&ask(target, at, Some(Grouping::Name)), &snapshot, &what);
     }
     for time in [0, last / 7, last / 3, last / 2, last * 9 / 10, last, last * 2] {
         let time = Nanoseconds(time);
         let Some(snapshot) = report(Instant::Time(time)).at else { continue };
         let Some(device) = position(&snapshot.device) else { continue };
-        let answer = ask(Target::Device(device), At::Time(time));
-        compare(&answer, &snapshot, &format!("time {}", time.0));
+        let (target, at, what) = (Target::Device(device), At::Time(time), format!("time {}", time.0));
+        compare(&ask(target, at, None), &snapshot, &what);
+        compare_groups(&ask(target, at, Some(Grouping::Name)), &snapshot, &what);
     }
 }
 

@@ -11,6 +11,8 @@
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
+//! | `caching.rs` | a caching allocator: its own count against the ledger |
+//! | `ranks.rs` | several ranks of the sample: named, each with its part, none left hanging |
 //! | `config.rs` | the configuration file, and what wins over it |
 //! | `tui_program.rs` | the program's terminal under `run --tui`, and its transcript |
 //! | `tui_keys.rs` | every key of the dashboard's table does what the help says |
@@ -23,6 +25,7 @@
 //! C programs are in `tests/programs/`. Unit tests stand beside the code; tests of one room in that room's `tests/`.
 
 mod anchors;
+mod caching;
 mod config;
 mod house;
 mod kill;
@@ -31,6 +34,7 @@ mod lookups;
 mod memscope;
 mod optimizers;
 mod programs;
+mod ranks;
 mod reports;
 mod run;
 mod screen;

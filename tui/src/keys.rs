@@ -169,7 +169,7 @@ pub static BINDINGS: &[Binding] = &[
     row(&[char('v')], Scopes, Do::Icicle, "tree or icicle", "icicle"),
     row(&[key(Esc)], Scopes, Do::Clear, "clear the search", ""),
     row(&[key(Enter)], Steps, Do::GoToStep, "put the time cursor on the step's peak", "go to its peak"),
-    row(&[char('i')], Everywhere, Do::Type, "type into the program", ""),
+    row(&[char('i')], Everywhere, Do::Type, "type into the program", "type"),
     row(&[char('/')], Output, Do::Search, "search: Enter keeps it, Esc clears it", "search"),
     row(&[char('n')], Output, Do::NextHit, "next hit", ""),
     row(&[char('N')], Output, Do::PreviousHit, "previous hit", ""),

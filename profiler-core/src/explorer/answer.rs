@@ -50,6 +50,10 @@ pub struct Answer {
     /// The scopes whose allocations hold most, those inside them not counted, largest first; at most 20. Scopes whose names
     /// differ only in numbers, such as the layers of a model, are one, with `*` for the numbers.
     pub top_scopes: Arc<Vec<ScopeTotal>>,
+    /// Bytes of all scopes together, and of what is outside of all, when those were summed up.
+    pub top_scopes_bytes: u64,
+    /// When that was, if something has changed since; `None` while they are as new as all else.
+    pub top_scopes_as_of: Option<Nanoseconds>,
     /// The live allocations.
     pub rows: Option<Arc<RowsView>>,
     /// The tree of scopes.
@@ -65,6 +69,8 @@ pub struct SessionView {
     pub info: SessionInfo,
     /// What it is doing.
     pub state: Running,
+    /// True while what was recorded before is still being read: the last moment known is not the present one.
+    pub reading: bool,
     /// Status once the program has ended.
     pub exit_status: Option<i32>,
     /// The last moment that is known.
@@ -109,6 +115,8 @@ pub struct DeviceView {
     pub peak_live: u64,
     /// What NVML said last before the moment of the answer.
     pub sample: Option<DeviceSample>,
+    /// The device rows of this moment: exact ones, of the nearest sample that met as much reserved memory.
+    pub exact: Option<SampleRows>,
 }
 
 /// One process.

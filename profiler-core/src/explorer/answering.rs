@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::allocation::Model;
 use crate::findings::{self, Evidence, Finding};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{EventRows, Sum};
@@ -26,12 +27,31 @@ use super::steps;
 pub(super) struct Lists {
     rows: Kept<(Part, At, RowsQuery), RowList>,
     segments: Kept<(Part, At), Segments>,
-    scopes_now: Kept<(Part, At), Vec<Sum>>,
-    tops: Kept<(Part, At), Arc<Vec<ScopeTotal>>>,
+    scopes_now: Kept<(Part, At), (Stamp, Nanoseconds, Vec<Sum>)>,
+    tops: Kept<(Part, At), Tops>,
     scopes_peak: Kept<Part, Vec<Sum>>,
     ledgers: Kept<(Part, At), Ledgers>,
     ledgers_peak: Kept<Part, Ledgers>,
     findings: Kept<(), Arc<Vec<Finding>>>,
+}
+
+/// So many scopes are grouped for each answer.
+const FEW_SCOPES: usize = 1024;
+
+/// The largest scopes, the bytes of all, and of when they are.
+#[derive(Clone, Debug)]
+struct Tops {
+    list: Arc<Vec<ScopeTotal>>,
+    bytes: u64,
+    of: Stamp,
+    time: Nanoseconds,
+}
+
+impl Tops {
+    fn of(model: &Model, sums: &[Sum], of: Stamp, time: Nanoseconds) -> Tops {
+        let bytes = sums.iter().fold(0u64, |bytes, sum| bytes.wrapping_add(sum.bytes()));
+        Tops { list: Arc::new(scopes::largest(model, sums)), bytes, of, time }
+    }
 }
 
 impl Lists {
@@ -158,12 +178,22 @@ impl Explorer {
         let live = Live { model, walk, part, order, time };
         // Of all that lives now the model knows the sums.
         let known = matches!(place, Place::Now) && part.is_whole(model, positions);
-        let now: &Vec<Sum> = match known {
-            true => &model.scope_sums,
-            false => self.pace.list(&mut self.lists.scopes_now, (part, at), stamp, || scopes::sums(&live)),
+        let (of, as_of, now): (Stamp, Nanoseconds, &Vec<Sum>) = match known {
+            true => (stamp, time, &model.scope_sums),
+            false => {
+                let make = || (stamp, time, scopes::sums(&live));
+                let (of, as_of, sums) = &*self.pace.list(&mut self.lists.scopes_now, (part, at), stamp, make);
+                (*of, *as_of, sums)
+            }
         };
-        let tops = self.pace.list(&mut self.lists.tops, (part, at), stamp, || Arc::new(scopes::largest(model, now)));
-        answer.top_scopes = Arc::clone(tops);
+        let make = || Tops::of(model, now, of, as_of);
+        // By the stamp of what they are made of: newer sums of the same moment are grouped anew.
+        let tops = match known && now.len() <= FEW_SCOPES {
+            true => make(),
+            false => self.pace.list(&mut self.lists.tops, (part, at), of, make).clone(),
+        };
+        (answer.top_scopes, answer.top_scopes_bytes) = (tops.list, tops.bytes);
+        answer.top_scopes_as_of = (tops.of != stamp).then_some(tops.time);
         if query.scopes {
             let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
             let at_peak = Live { order: peak.order, ..live };

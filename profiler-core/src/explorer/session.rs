@@ -5,6 +5,7 @@
 use crate::allocation::{Model, canonical};
 use crate::journal::entry::{DeviceSample, Nanoseconds};
 use crate::report::device_text;
+use crate::timeline::State;
 
 use super::answer::{DeviceView, ProcessView, SessionView};
 use super::answering::Asked;
@@ -31,6 +32,7 @@ impl Explorer {
         SessionView {
             info: model.session.clone(),
             state: self.state,
+            reading: false, // a follower knows
             exit_status: model.end.as_ref().and_then(|end| end.exit_status),
             last_time: self.last_time(),
             allocations: model.seen(),
@@ -44,14 +46,18 @@ impl Explorer {
         let view = |device: &u16| {
             let sample = self.sample(*device, asked);
             let track = self.walk.devices.get(*device as usize);
+            let rows = ledgers.devices.get(*device as usize).map(|(rows, _)| *rows).unwrap_or_default();
+            let state = State { order: asked.order, time: asked.time, rows, ..State::default() };
+            let near = track.and_then(|track| track.figures.sample_near(&state));
             DeviceView {
                 uuid: device_text(&self.model, *device as usize),
                 name: self.latest(*device).and_then(|sample| sample.name.clone()),
                 ordinal: self.model.devices[*device as usize].ordinal,
                 capacity: self.device_capacity(*device),
-                rows: ledgers.devices.get(*device as usize).map(|(rows, _)| *rows).unwrap_or_default(),
+                rows,
                 peak_live: track.and_then(|track| track.figures.live).map_or(0, |state| state.rows.live_bytes()),
                 sample: sample.cloned(),
+                exact: near.filter(|sample| sample.rows.reserved == rows.reserved).copied(),
             }
         };
         positions.devices.iter().map(view).collect()

@@ -110,8 +110,13 @@ impl DeviceTrack {
     /// Says that until this time nothing changes.
     pub fn pass(&mut self, time: Nanoseconds) {
         self.drawing.advance(time, &self.now.rows, self.now.order);
+        self.pass_step(time);
+    }
+
+    /// The same for the shape of the step that runs; one that ended with its process lasts no longer than that.
+    fn pass_step(&mut self, time: Nanoseconds) {
         let live = self.now.rows.live_bytes();
-        if let Some(step) = self.running_step() {
+        if let Some(step) = self.running_step().filter(|step| !step.with_process) {
             step.shape.advance(time.0.saturating_sub(step.begin.0), live);
         }
     }
@@ -181,6 +186,7 @@ impl DeviceTrack {
     pub fn end_process(&mut self, process: usize, exit: Nanoseconds) {
         let Some(position) = self.step_processes.iter().position(|other| *other == process) else { return };
         self.step_processes.swap_remove(position);
+        self.pass_step(exit);
         let end = State { time: exit, ..self.end() };
         let last = self.step_processes.is_empty();
         if let Some(step) = self.running_step() {
@@ -212,7 +218,8 @@ impl DeviceTrack {
 
     /// No more changes come: what is true of the whole.
     pub fn finish(&mut self, last: Nanoseconds) {
-        self.pass(last);
+        // What follows a step's last change may be no part of it: its program may have been gone.
+        self.drawing.advance(last, &self.now.rows, self.now.order);
         self.figures.series = self.drawing.series.clone();
         self.figures.end = self.end();
         // What is said of a step that did not end before the session did would be said of half a step.

@@ -66,10 +66,14 @@ impl App {
         let Some(term) = term else {
             return self.say("No filter says exactly what this group holds: its names differ, or it has none.");
         };
-        if !self.allocations.filter.is_empty() {
-            self.allocations.filter.push(' ');
+        let filter = &mut self.allocations.filter;
+        // A group of what the same term has let through is opened by no more terms.
+        if !format!(" {filter} ").contains(&format!(" {term} ")) {
+            if !filter.is_empty() {
+                filter.push(' ');
+            }
+            filter.push_str(&term);
         }
-        self.allocations.filter.push_str(&term);
         self.allocations.group = None;
         self.allocations.list = List::default();
     }
@@ -79,14 +83,14 @@ impl App {
         if self.screen == Screen::Scopes {
             let nodes = self.answer.scopes.clone();
             self.scopes.find(nodes.as_deref().map_or(&[], |nodes| nodes), forward, false, height);
-        } else if let Some(output) = &self.output {
+        } else if let Some(output) = self.shown_output() {
             if forward { output.next_hit() } else { output.previous_hit() }
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.entry_clear();
-        if let (Screen::Output, Some(output)) = (self.screen, &self.output) {
+        if let (Screen::Output, Some(output)) = (self.screen, self.shown_output()) {
             output.to_end();
         }
     }

@@ -56,7 +56,7 @@ impl App {
             }
             Screen::Output => {
                 edit(&mut self.output_search);
-                if let Some(output) = &self.output {
+                if let Some(output) = self.shown_output() {
                     output.search(&self.output_search);
                 }
             }

@@ -118,14 +118,14 @@ impl App {
             Command::NextStep => self.move_step(true),
             Command::Peak => self.peak(),
             Command::Refusal => self.next_refusal(),
-            Command::Live => self.live(),
+            Command::Live => self.live_now(),
             Command::Pause => self.pause(),
             Command::ZoomIn => self.zoom(true),
             Command::ZoomOut => self.zoom(false),
             Command::Up => self.scroll(-1),
             Command::Down => self.scroll(1),
-            Command::PageUp => self.scroll(-(self.page() as isize)),
-            Command::PageDown => self.scroll(self.page() as isize),
+            Command::PageUp => self.turn_page(-1),
+            Command::PageDown => self.turn_page(1),
             Command::Home => self.scroll(-FAR),
             Command::End => self.scroll(FAR),
             Command::SortLeft | Command::SortRight | Command::Reverse | Command::Group => self.arrange(command),
@@ -142,8 +142,15 @@ impl App {
             Command::Erase => self.entry_erase(),
             Command::EraseWord => self.entry_erase_back(key.code == KeyCode::Char('u')),
             Command::Type if self.program_runs() && self.output.is_some() => {
+                // Who types wants to see what comes of it.
+                if self.paused.is_some() {
+                    self.go_on();
+                }
                 self.show(Command::Show(Screen::Output));
                 self.typing = Typing::On;
+            }
+            Command::Type if self.program.is_none() => {
+                self.say("this view only looks: nothing can be typed into the program")
             }
             Command::Type => {}
             Command::StopTyping => {
@@ -197,7 +204,14 @@ impl App {
             Command::PreviousTarget => (position + count - 1) % count,
             Command::Device if digit <= devices => digit,
             Command::Total => 0,
-            _ => position,
+            _ => {
+                self.say(match devices {
+                    0 => "The program uses no GPU so far.".to_owned(),
+                    1 => format!("There is no GPU [{digit}]: the one in use has the key 1."),
+                    _ => format!("There is no GPU [{digit}]: those in use have the keys 1 to {}.", devices.min(9)),
+                });
+                position
+            }
         };
         self.target = match to {
             0 => Target::All,
@@ -213,6 +227,15 @@ impl App {
             None => self.list_height(),
         };
         height.saturating_sub(1).max(1)
+    }
+
+    /// Moves by screens.
+    fn turn_page(&mut self, screens: isize) {
+        match (self.screen, self.dialog, self.shown_output()) {
+            // Back is positive there.
+            (Screen::Output, None, Some(output)) => output.page(-screens),
+            _ => self.scroll(screens * self.page() as isize),
+        }
     }
 
     /// Moves in whatever list or text is in front.
@@ -236,7 +259,7 @@ impl App {
                 self.follows_steps = self.steps.selected + 1 >= total;
             }
             // Back is positive there.
-            Screen::Output => drop(self.output.as_ref().map(|output| output.scroll(by.saturating_neg()))),
+            Screen::Output => drop(self.shown_output().map(|output| output.scroll(by.saturating_neg()))),
         }
     }
 

@@ -6,6 +6,7 @@
 mod arrange;
 mod entry;
 mod handle;
+mod hold;
 mod list;
 mod mouse;
 mod query;
@@ -146,6 +147,8 @@ pub struct App {
     pub(crate) at: At,
     /// The view stands still at this moment.
     pub(crate) paused: Option<Nanoseconds>,
+    /// What it shows then, whatever comes.
+    pub(crate) held: Option<hold::Held>,
     pub(crate) window: Window,
     pub(crate) allocations: Allocations,
     pub(crate) scopes: Scopes,
@@ -180,6 +183,7 @@ impl App {
             target: Target::All,
             at: At::Live,
             paused: None,
+            held: None,
             window: Window::default(),
             allocations: Allocations {
                 list: List::default(),

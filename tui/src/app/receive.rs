@@ -12,6 +12,7 @@ use crate::output::Output;
 impl App {
     /// Takes in an answer.
     pub fn receive(&mut self, answer: Arc<Answer>) {
+        let answer = self.as_held(answer);
         let scopes = match (&self.answer.scopes, &answer.scopes) {
             (Some(before), Some(now)) => !Arc::ptr_eq(before, now),
             (before, now) => before.is_some() != now.is_some(),
@@ -85,12 +86,18 @@ impl App {
 
     /// Changes when the program has written something.
     pub(crate) fn output_version(&self) -> Option<u64> {
-        self.output.as_ref().map(Output::version)
+        self.shown_output().map(Output::version)
     }
 
     /// Gives the program's screen a size, in cells.
     pub(crate) fn resize_output(&mut self, rows: u16, columns: u16) {
         if let Some(output) = &self.output
+            && output.size() != (rows, columns)
+        {
+            output.resize(rows, columns);
+        }
+        // What is held is shown in the same place.
+        if let Some(output) = self.shown_output()
             && output.size() != (rows, columns)
         {
             output.resize(rows, columns);

@@ -87,8 +87,18 @@ impl App {
         self.set_cursor(span.start + offset as u64);
     }
 
+    /// To the end of what the view shows: of one that stands still, to where it was stopped.
     pub(super) fn live(&mut self) {
         self.at = At::Live;
+    }
+
+    /// To what is live now, which ends a pause.
+    pub(super) fn live_now(&mut self) {
+        if self.paused.is_some() {
+            self.go_on();
+            self.say("Live again: the pause has ended.");
+        }
+        self.live();
     }
 
     fn set_cursor(&mut self, time: u64) {
@@ -151,16 +161,6 @@ impl App {
             (Some(peak), Some(_)) => At::Time(peak.state.time),
             _ => At::Peak,
         };
-    }
-
-    pub(super) fn pause(&mut self) {
-        self.paused = match self.paused {
-            Some(_) => None,
-            None => Some(self.answer.session.last_time),
-        };
-        if self.paused.is_some() && self.at == At::Peak {
-            self.peak();
-        }
     }
 
     /// Shows half or twice as much time; the cursor stays where it is seen.

@@ -54,6 +54,7 @@ pub(super) struct Emulator {
 }
 
 /// A search that is on.
+#[derive(Clone)]
 pub(super) struct Search {
     pub pattern: Pattern,
     /// The hit that was shown last.
@@ -87,6 +88,16 @@ impl Emulator {
                 failed = true;
             }
         }
+    }
+
+    /// The same screen once more, with its scroll-back, its search and the place of the view.
+    pub fn held(&self) -> Emulator {
+        let (rows, columns) = self.size();
+        let mut held = Emulator::new(rows, columns);
+        *held.parser.screen_mut() = self.screen().clone();
+        held.parser.callbacks_mut().dropped = self.oldest();
+        held.search.clone_from(&self.search);
+        held
     }
 
     /// What the terminal has to say to the program since the last call.

@@ -129,6 +129,18 @@ impl Output {
         self.lock().size()
     }
 
+    /// The screen and its scroll-back as they are now, apart: nothing more is written on it.
+    pub fn held(&self) -> Output {
+        let emulator = self.lock().held();
+        let shared = Shared {
+            emulator: Mutex::new(emulator),
+            waiting: AtomicUsize::new(0),
+            version: AtomicU64::new(self.version()),
+            anew: None,
+        };
+        Output { shared: Arc::new(shared) }
+    }
+
     /// Moves the view by rows: back (towards older ones) when positive.
     pub fn scroll(&self, rows: isize) {
         self.change(|emulator| emulator.scroll(rows));

@@ -21,6 +21,7 @@ pub(super) enum Direction {
 }
 
 /// What is searched for.
+#[derive(Clone)]
 pub(super) struct Pattern {
     characters: Vec<char>,
     /// Whether upper and lower case are told apart.

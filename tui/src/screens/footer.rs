@@ -32,8 +32,14 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, line: Rect) {
     }
     let mut x = line.x + 1;
     // A key that has nowhere to go needs no room.
-    let useful =
-        |command| command != Command::Refusal || (app.screen == Screen::Overview && !app.answer.refusals.is_empty());
+    let useful = |command| match command {
+        Command::Refusal => app.screen == Screen::Overview && !app.answer.refusals.is_empty(),
+        // On a narrow terminal only where what is typed is seen.
+        Command::Type => {
+            app.program_runs() && app.output.is_some() && (app.screen == Screen::Output || app.area.width >= 100)
+        }
+        _ => true,
+    };
     for place in app.places() {
         let rows: Vec<_> =
             BINDINGS.iter().filter(|row| row.place == *place && !row.hint.is_empty() && useful(row.command)).collect();

@@ -14,8 +14,8 @@ use crate::palette::Foreign;
 use crate::table::{self, Column};
 
 const COLUMNS: [Column; 11] = [
-    Column { title: "GPU", width: 4, grow: 0, rank: 0, figures: false },
-    Column::words("name", 10, 1, 4),
+    Column { title: "GPU", width: 5, grow: 0, rank: 0, figures: false },
+    Column::words("name", 9, 1, 4),
     Column::words("memory", 10, 3, 0),
     Column::figures("used", 10, 1),
     Column::figures("of", 10, 1),
@@ -62,7 +62,8 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
                 canvas.begin_of(column.x, y, column.width, &name, Style::new());
                 continue;
             }
-            let (text, style) = figure(canvas, device, index, COLUMNS[column.index].title, column.width);
+            let place = (index, devices.len() > 1);
+            let (text, style) = figure(canvas, device, place, COLUMNS[column.index].title, column.width);
             table::cell(canvas, &COLUMNS, column, y, &text, style);
         }
         if app.target == Target::Device(index as u16) {
@@ -81,9 +82,12 @@ fn name(device: &DeviceView) -> Option<String> {
     Some(name.strip_prefix("NVIDIA ").unwrap_or(name).to_owned())
 }
 
-/// What is in use of the device as NVML counts it, the firmware's part included. A sample may be older than the program's last
-/// allocations: what the driver has granted is in use all the same.
+/// What is in use of the device as NVML counts it, the firmware's part included. Where no sample met this moment's reserved
+/// memory, it is the last one's figure, of about now: what the driver has granted since is in use all the same.
 fn used(device: &DeviceView) -> Option<u64> {
+    if let Some(exact) = &device.exact {
+        return Some(exact.rows.device_used);
+    }
     let sample = device.sample.as_ref()?;
     Some(sample.used?.saturating_add(sample.reserved.unwrap_or(0)).max(device.rows.reserved))
 }
@@ -115,8 +119,19 @@ fn memory(canvas: &mut Canvas, device: &DeviceView, column: &table::Placed, y: u
     bar::draw(canvas, (column.x, y, column.width), &parts, whole);
 }
 
+/// Its number, and the key that chooses it where there is a choice.
+fn name_and_key(index: usize, several: bool) -> String {
+    if several && index < 9 { format!("{index} [{}]", index + 1) } else { index.to_string() }
+}
+
 /// The text of a column.
-fn figure(canvas: &Canvas, device: &DeviceView, index: usize, title: &str, width: u16) -> (String, Style) {
+fn figure(
+    canvas: &Canvas,
+    device: &DeviceView,
+    (index, several): (usize, bool),
+    title: &str,
+    width: u16,
+) -> (String, Style) {
     let (plain, faint) = (Style::new(), canvas.palette.faint());
     let sample = device.sample.as_ref();
     let of = |text: Option<String>| match text {
@@ -124,10 +139,13 @@ fn figure(canvas: &Canvas, device: &DeviceView, index: usize, title: &str, width
         None => ("N/A".to_owned(), faint),
     };
     match title {
-        "GPU" => (index.to_string(), canvas.palette.strong()),
+        "GPU" => (name_and_key(index, several), canvas.palette.strong()),
         "name" => of(None),
         "used" => match used(device) {
-            Some(used) => (units::bytes(used), load(canvas, used, capacity(device))),
+            Some(used) => {
+                let about = if device.exact.is_some() { "" } else { "~" };
+                (format!("{about}{}", units::bytes(used)), load(canvas, used, capacity(device)))
+            }
             None => of(None),
         },
         "of" => of(capacity(device).map(units::bytes)),

@@ -84,6 +84,7 @@ fn state(app: &App) -> (String, Style) {
     match (session.state, status) {
         (_, Some(0)) => ("ended, status 0".to_owned(), palette.good()),
         (_, Some(status)) => (format!("ended, status {status}"), palette.error()),
+        (Running::Live, None) if session.reading => ("reading what was recorded".to_owned(), palette.warning()),
         (Running::Live, None) if app.stopped => ("stopped".to_owned(), palette.warning()),
         (Running::Live, None) => ("running".to_owned(), palette.good()),
         (Running::Ended, None) => ("ended".to_owned(), palette.faint()),
@@ -97,6 +98,7 @@ fn moment(app: &App) -> (String, Style) {
     let time = units::time(now.state.time.0 as f64 / 1e9);
     let (name, style) = match app.at {
         At::Live if app.paused.is_some() => ("AT", app.palette.warning()),
+        At::Live if app.answer.session.reading => ("READING", app.palette.warning()),
         At::Live if app.answer.session.state == Running::Live => ("LIVE", app.palette.good()),
         At::Live => ("END", app.palette.strong()),
         At::Peak => ("PEAK OF LIVE", app.palette.accent()),
@@ -152,7 +154,7 @@ pub(super) fn target(app: &App) -> String {
         Target::All => match (answer.devices.len(), answer.processes.len()) {
             (0 | 1, 0 | 1) => "total".to_owned(),
             (0 | 1, processes) => format!("all {processes} processes"),
-            (devices, _) => format!("all {devices} GPUs"),
+            (devices, _) => format!("{devices} GPUs in use"),
         },
         Target::Device(device) => format!("GPU {device}"),
         Target::Process(process) => match answer.processes.get(process as usize) {

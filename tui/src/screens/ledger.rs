@@ -32,12 +32,8 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
         At::Step(_) => " at the step's peak of live bytes",
         At::Live | At::Time(_) => "",
     };
-    // A sample that met other reserved memory says so.
-    let sampled = sample(now).map_or(String::new(), |rows| {
-        let met = rows.reserved == now.state.rows.reserved;
-        let then = if met { String::new() } else { format!(" ({} reserved)", units::bytes(rows.reserved)) };
-        format!(", the device at {}{then}", units::time(rows.time.0 as f64 / 1e9))
-    });
+    let sampled =
+        sample(now).map_or(String::new(), |rows| format!(", the device at {}", units::time(rows.time.0 as f64 / 1e9)));
     let title = format!("Ledger of {}{at}{sampled}", super::header::target(app));
     let reserved = units::bytes(now.state.rows.reserved);
     let whole = match now.capacity {
@@ -54,10 +50,10 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
     }
 }
 
-/// The device rows, but for those of a device that was not in use at all: they say nothing of this moment.
+/// The device rows of this moment. A sample that met other reserved memory is one of another moment.
 fn sample(now: &MomentView) -> Option<&DeviceRows> {
     let rows = &now.device.as_ref()?.rows;
-    (rows.reserved == now.state.rows.reserved || rows.device_used > 0).then_some(rows)
+    (rows.reserved == now.state.rows.reserved).then_some(rows)
 }
 
 fn foreign(canvas: &Canvas, what: Foreign, amount: u64) -> Part {
@@ -143,7 +139,7 @@ fn draw_rows(app: &App, canvas: &mut Canvas, now: &MomentView, rows: &[Row], are
         let why = match app.target {
             Target::All if app.answer.devices.len() > 1 => "of one GPU only (Tab)",
             Target::Process(_) => "of one GPU only (Tab)",
-            _ if now.device.is_some() => "sampled only while it was not in use",
+            _ if now.device.is_some() => "sampled only at other reserved memory",
             _ => "no exact telemetry sample",
         };
         items.push((" ", plain, "device rows".to_owned(), why.to_owned()));

@@ -224,8 +224,11 @@ fn scopes(app: &App, canvas: &mut Canvas, area: Rect) {
     if area.width < 20 {
         return;
     }
-    canvas.heading(area, "Top scopes", "");
-    let live = app.answer.now.state.rows.live_bytes();
+    // Of a session with many scopes they are summed up less often than the ledger is.
+    let as_of =
+        app.answer.top_scopes_as_of.map_or(String::new(), |time| format!("at {}", units::time(time.0 as f64 / 1e9)));
+    canvas.heading(area, "Top scopes", &as_of);
+    let live = app.answer.top_scopes_bytes;
     let room = usize::from(area.height - 1);
     if app.answer.top_scopes.is_empty() {
         canvas.text(area.x + 1, area.y + 1, area.width - 1, "nothing is live in a scope", app.palette.faint());

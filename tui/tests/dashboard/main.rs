@@ -7,10 +7,12 @@
 //! | view | a dashboard with an explorer behind it, driven by keys |
 //! | screens | snapshots: every screen in three sizes, and the special cases |
 //! | behaviour | what keys and the mouse do |
+//! | moments | that every figure is of the moment that it seems to be of |
 //! | endurance | random events in random sizes |
 
 mod behaviour;
 mod endurance;
+mod moments;
 mod screens;
 mod sessions;
 mod trace;

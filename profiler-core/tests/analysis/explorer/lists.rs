@@ -6,6 +6,7 @@ use memscope_wire::{Category, Event, MemoryKind};
 use super::ended;
 use super::live::{FRESH, ask};
 use crate::ledger::{UUIDS, key, plain};
+use crate::trace::Trace;
 
 #[test]
 fn rows_are_sorted_grouped_and_filtered() {
@@ -127,4 +128,58 @@ fn a_large_list_waits_for_its_turn_but_nobody_who_asks_anew_or_needs_to_know() {
     let answer = explorer.answer(&query);
     assert_eq!(answer.findings[0].detail.kind(), "oom");
     assert_eq!(answer.refusals.len(), 1);
+}
+
+#[test]
+fn the_shape_of_the_last_step_ends_with_its_process() {
+    let mut trace = Trace::new(&["train"], None);
+    trace.process(0, 4242);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    trace.step(0, 1);
+    trace.tagged(0, 0x1000_0000, 1 << 20, Category::Weights, "weight");
+    for _ in 0..8 {
+        trace.now += 1_000_000;
+        trace.tagged(0, 0x2000_0000, 1 << 10, Category::Workspace, "temporary");
+        trace.free(0, 0x2000_0000);
+    }
+    trace.ended(0);
+    // What remains of the session is no part of the step.
+    trace.now += 1_000_000_000;
+    trace.end(0);
+    let mut explorer = ended::explorer(&trace.entries, FRESH);
+    let step = ask(&mut explorer, Target::All, At::Live).steps[0].clone();
+    assert!(step.end.is_some_and(|end| end.0 < trace.now - 900_000_000), "{step:?}");
+    assert!(step.shape.len() >= 8, "as fine as the step is long: {step:?}");
+    assert!(step.shape.iter().all(|bytes| *bytes >= 1 << 20), "{step:?}");
+}
+
+#[test]
+fn the_largest_scopes_are_as_new_as_the_ledger_or_say_of_when_they_are() {
+    for (scopes, fresh) in [(3, true), (3000, false)] {
+        let mut trace = Trace::new(&["train"], None);
+        trace.process(0, 4242);
+        trace.device(0, 0, UUIDS[0], 1 << 30);
+        for scope in 0..scopes {
+            trace.push(0, &format!("scope{scope}x"));
+            trace.alloc(0, 0x1000_0000 + scope * 0x1_0000, 0x1000);
+            trace.pop(0);
+        }
+        // Practically never anew.
+        let mut explorer = ended::explorer(&trace.entries, Limits { pace: u32::MAX, ..Limits::NONE });
+        let first = explorer.answer(&Query::default());
+        assert_eq!((first.top_scopes_bytes, first.top_scopes_as_of), (scopes * 0x1000, None));
+        let from = trace.entries.len();
+        trace.now += 1_000_000;
+        trace.alloc(0, 0x7000_0000_0000, 0x5000);
+        trace.entries[from..].iter().for_each(|entry| explorer.apply(entry));
+        let later = explorer.answer(&Query::default());
+        assert_eq!(later.now.state.rows.live_bytes(), scopes * 0x1000 + 0x5000);
+        if fresh {
+            assert_eq!((later.top_scopes_bytes, later.top_scopes_as_of), (scopes * 0x1000 + 0x5000, None));
+            assert!(later.top_scopes.iter().any(|scope| scope.path.is_empty()), "{:?}", later.top_scopes);
+        } else {
+            assert_eq!(later.top_scopes_as_of, Some(first.now.state.time), "of then");
+            assert_eq!(later.top_scopes_bytes, scopes * 0x1000, "and so is what their shares are of");
+        }
+    }
 }

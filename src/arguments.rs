@@ -29,6 +29,7 @@ pub enum Command {
     Run(RunArguments),
     Demo(DemoArguments),
     Sample(SampleArguments),
+    Techniques(TechniquesArguments),
     Attach(AttachArguments),
     View(ViewArguments),
     Top(TopArguments),
@@ -205,6 +206,85 @@ pub enum Sample {
     Gpt(memscope_samples::gpt::GptArguments),
     /// A ResNet trained in fp32 on made-up images, with a hand-written backward pass.
     Resnet(memscope_samples::resnet::ResnetArguments),
+}
+
+/// Measures what each memory technique does: trains with one after another under the profiler and compares.
+#[derive(Args, Debug)]
+#[command(after_help = "Without a GPU it runs on a simulated device, where models that are not tiny are not computed.
+Techniques can be combined: `--list adamw8bit,amp-fp16+checkpoint`. Exit status: 1 when a run failed for
+another reason than flags that do not combine or a device that is too small.
+
+Examples:
+  memscope techniques
+  memscope techniques gpt --size gpt2-124m --list published --html techniques.html
+  memscope techniques resnet --size 50 --json resnet.json -- --batch 32")]
+pub struct TechniquesArguments {
+    /// The model to train.
+    #[arg(value_enum, default_value_t = TechniquesSample::Gpt)]
+    pub sample: TechniquesSample,
+
+    /// Its size: tiny, gpt2-124m, gpt2-medium, gpt2-large, gpt2-xl; tiny, 18, 50, 152 [default: tiny].
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+
+    /// What to compare with the baseline: all, published (with the figures claimed for them), or names joined by commas.
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    pub list: String,
+
+    /// Training steps of each run [default: 10, or 3 where nothing is computed].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub steps: Option<u64>,
+
+    /// Run on a simulated device: a name of `memscope devices`, or a size such as 24GiB [default: the GPU, else h100-80gb].
+    #[arg(long, value_name = "NAME|SIZE", value_parser = parse_device)]
+    pub device: Option<Device>,
+
+    /// Compute on the simulated device, whatever the size.
+    #[arg(long, conflicts_with = "no_compute")]
+    pub compute: bool,
+
+    /// Compute nothing on the simulated device: memory alone.
+    #[arg(long)]
+    pub no_compute: bool,
+
+    /// Write the comparison as JSON (docs/techniques.schema.json).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// Write the comparison as one HTML page, with a picture of each profile.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
+    /// Write the pictures as SVG files into this folder.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub pictures: Option<PathBuf>,
+
+    /// Keep the profiles in this folder.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub keep: Option<PathBuf>,
+
+    /// Say nothing but errors: no progress, no table.
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Replace existing output files.
+    #[arg(short, long)]
+    pub force: bool,
+
+    /// More arguments for every run, as of `memscope sample`.
+    #[arg(last = true, value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
+}
+
+/// The models that techniques are compared on.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TechniquesSample {
+    /// A GPT.
+    Gpt,
+    /// A ResNet.
+    Resnet,
+    /// BERT base.
+    BertBase,
 }
 
 /// Shows the dashboard of a session that runs, from another terminal. It only looks: the program is not touched.

@@ -31,6 +31,7 @@ fn main() {
         Command::Run(run) => commands::run::run(run),
         Command::Demo(demo) => commands::demo::demo(demo),
         Command::Sample(sample) => commands::sample::sample(sample),
+        Command::Techniques(techniques) => commands::techniques::techniques(techniques),
         Command::Attach(attach) => commands::attach::attach(attach),
         Command::View(view) => commands::view::view(view),
         Command::Top(top) => commands::top::top(top),

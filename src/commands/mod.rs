@@ -13,6 +13,7 @@ pub mod recover;
 pub mod report;
 pub mod run;
 pub mod sample;
+pub mod techniques;
 pub mod top;
 pub mod view;
 pub mod writing;

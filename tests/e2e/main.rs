@@ -18,6 +18,7 @@
 //! | `tui_keys.rs` | every key of the dashboard's table does what the help says |
 //! | `tui_leaving.rs` | ways out of the dashboard: status, signals, the terminal as it was |
 //! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
+//! | `techniques.rs` | `memscope techniques`: table, JSON, page, refusals, an interrupt |
 //! | `top.rs` | `memscope top`: printed, as JSON, on a pseudo-terminal; signals; ledgers |
 //!
 //! `memscope.rs` runs the binary in a folder of its own, `screen.rs` in a terminal of its own.
@@ -39,6 +40,7 @@ mod reports;
 mod run;
 mod screen;
 mod signals;
+mod techniques;
 mod top;
 mod tui_keys;
 mod tui_leaving;

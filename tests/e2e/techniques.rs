@@ -1,0 +1,181 @@
+//! `memscope techniques`: the comparison against the profiles that it is made of, its JSON against the schema, its page as XML.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::memscope::{Place, number, stderr, stdout};
+
+/// A comparison without computing, its profiles kept in `kept`.
+fn compared(place: &Place, list: &str) -> Value {
+    let output = place.run(&format!(
+        "techniques gpt --device 8GiB --no-compute --steps 2 --list {list} --json c.json --html c.html --pictures svg --keep kept"
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let text = stdout(&output);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "too wide\n{text}");
+    serde_json::from_slice(&std::fs::read(place.path("c.json")).expect("JSON is written")).expect("it is JSON")
+}
+
+fn row<'a>(comparison: &'a Value, name: &str) -> &'a Value {
+    let rows = comparison["rows"].as_array().expect("rows");
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name}: {comparison:#}"))
+}
+
+#[test]
+fn figures_are_those_of_the_kept_profiles() {
+    let place = Place::new();
+    let comparison = compared(&place, "sgd,momentum,sgd+accumulate");
+    let baseline = number(row(&comparison, "baseline"), "/figures/peak_bytes");
+    for name in ["baseline", "sgd", "momentum", "sgd+accumulate"] {
+        let row = row(&comparison, name);
+        let report = place.run(&format!("report kept/{name}.mscope --format json"));
+        let report: Value = serde_json::from_slice(&report.stdout).expect("the profile is kept");
+        for (of_row, of_report) in [
+            ("/figures/peak_bytes", "/peak/bytes"),
+            ("/figures/by_category", "/peak/by_category"),
+            ("/figures/phase", "/peak/phase"),
+            ("/figures/step", "/peak/step"),
+            ("/figures/device", "/peak/device"),
+            ("/figures/host_peak_bytes", "/host/peak/bytes"),
+            ("/figures/category_peaks/optimizer", "/category_peaks/optimizer/bytes"),
+            ("/figures/category_peaks/activations", "/category_peaks/activations/bytes"),
+        ] {
+            assert_eq!(row.pointer(of_row), report.pointer(of_report), "{name} {of_row}");
+        }
+        let percent = row.pointer("/figures/percent_of_baseline").and_then(Value::as_f64).expect("a percentage");
+        let by_hand = 100.0 * number(&report, "/peak/bytes") as f64 / baseline as f64;
+        assert!((percent - by_hand).abs() < 1e-9, "{name}: {percent} is not {by_hand}");
+        for absent in ["/figures/loss", "/figures/step_seconds", "/figures/step_time_ratio"] {
+            assert_eq!(row.pointer(absent), Some(&Value::Null), "{name}: nothing was computed");
+        }
+    }
+    // 858,880 parameters: V·h + s·h of embeddings, 12·h² + 13·h a layer, 2·h; no state, then 4 bytes, and 8.
+    let parameters = 256 * 128 + 256 * 128 + 4 * (12 * 128 * 128 + 13 * 128) + 2 * 128;
+    for (name, bytes) in [("sgd", 0), ("momentum", 4), ("baseline", 8)] {
+        assert_eq!(number(row(&comparison, name), "/figures/category_peaks/optimizer"), bytes * parameters, "{name}");
+    }
+}
+
+#[test]
+fn the_json_keeps_to_its_schema_and_the_page_has_every_row() {
+    let place = Place::new();
+    let comparison = compared(&place, "adamw8bit,adamw8bit+foreach");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/techniques.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let errors: Vec<_> = validator.iter_errors(&comparison).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let mut broken = comparison.clone();
+    broken["rows"][0]["outcome"] = "splendid".into();
+    assert!(!validator.is_valid(&broken), "the schema refuses what is wrong");
+
+    // A technique of one optimizer with that of another is a row, and no abort.
+    let refused = row(&comparison, "adamw8bit+foreach");
+    assert_eq!(refused["outcome"], "does_not_combine");
+    assert!(
+        refused["message"].as_str().expect("a sentence").starts_with("--foreach is of --optimizer adamw"),
+        "{refused}"
+    );
+    assert_eq!(refused["figures"], Value::Null);
+
+    let html = std::fs::read_to_string(place.path("c.html")).expect("a page");
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let page = roxmltree::Document::parse_with_options(&html, options).expect("the page is well-formed");
+    let named = |tag: &str, name: &str| {
+        page.descendants().any(|node| {
+            node.tag_name().name() == tag && node.descendants().any(|inner| inner.text().map(str::trim) == Some(name))
+        })
+    };
+    for name in ["baseline", "adamw8bit", "adamw8bit+foreach"] {
+        assert!(named("tr", name) && named("h2", name), "{name}");
+    }
+    for reference in page.descendants().flat_map(|node| node.attributes()) {
+        let outside = matches!(reference.name(), "src" | "href") && !reference.value().starts_with('#');
+        assert!(!outside, "the page needs {}", reference.value());
+    }
+    assert_eq!(page.descendants().filter(|node| node.tag_name().name() == "svg").count(), 2);
+    for name in ["baseline", "adamw8bit"] {
+        let svg = std::fs::read_to_string(place.path(&format!("svg/{name}.svg"))).expect("a picture");
+        roxmltree::Document::parse(&svg).expect("well-formed");
+    }
+    assert!(!place.path("svg/adamw8bit+foreach.svg").exists());
+}
+
+#[test]
+fn published_figures_stand_beside_the_measured_ones() {
+    let place = Place::new();
+    let comparison = compared(&place, "published");
+    for (name, percent) in [("amp+checkpoint", 35.0), ("amp+8bit", 28.0), ("all", 18.0)] {
+        let row = row(&comparison, name);
+        assert_eq!(row.pointer("/claim/percent").and_then(Value::as_f64), Some(percent), "{name}");
+        let why = row["why"].as_str().expect("a sentence on why they differ");
+        assert!(why.contains(&format!("Claimed {percent:.0} %")) && why.contains("f = "), "{name}: {why}");
+    }
+    assert!(row(&comparison, "amp+8bit")["why"].as_str().unwrap().contains("28 % is out of reach"));
+}
+
+#[test]
+fn a_device_that_is_too_small_is_a_row() {
+    let place = Place::new();
+    // Below the 858,880 parameters' states; above what the weights need.
+    let output = place.run("techniques --device 64MiB --no-compute --list sgd --json c.json -- --batch 64");
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let comparison: Value = serde_json::from_slice(&std::fs::read(place.path("c.json")).unwrap()).unwrap();
+    assert_eq!(row(&comparison, "baseline")["outcome"], "out_of_memory");
+    assert!(stdout(&output).contains("out of memory"), "{}", stdout(&output));
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_runs() {
+    let place = Place::new();
+    std::fs::write(place.path("there.json"), "mine").unwrap();
+    for (arguments, status, words) in [
+        ("--list no-such", 2, "no technique `no-such`"),
+        ("--size huge", 2, "--size huge"),
+        ("--steps 1", 2, "--steps"),
+        ("--json there.json", 1, "already exists"),
+        ("--json x --html x", 2, "two files"),
+        ("-- --batch 0", 2, "--batch 0 is out of range"),
+    ] {
+        let output = place.run(&format!("techniques --device 2GiB {arguments}"));
+        assert_eq!(output.status.code(), Some(status), "{arguments}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("1 of"), "{arguments} ran: {}", stderr(&output));
+    }
+    assert_eq!(std::fs::read_to_string(place.path("there.json")).unwrap(), "mine");
+}
+
+/// SIGINT to memscope alone, which has its run in a process group of its own, as the terminal's Ctrl-C finds it.
+#[test]
+fn an_interrupt_ends_the_run_and_the_comparison() {
+    use std::os::unix::process::ExitStatusExt;
+    let place = Place::new();
+    std::fs::create_dir(place.path("temporary")).unwrap();
+    let mut command = place.memscope();
+    command.args("techniques -q --device 8GiB --list sgd --json c.json --steps 1000000".split(' '));
+    let mut child = command.env("TMPDIR", place.path("temporary")).spawn().expect("memscope starts");
+    let of = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let patience = Instant::now() + Duration::from_secs(60);
+    let trainer = loop {
+        // memscope techniques → memscope run → memscope sample (beside run's witness).
+        let run = of(child.id()).split_whitespace().next().and_then(|pid| pid.parse().ok());
+        let inner: Vec<u32> = run.map(of).unwrap_or_default().split_whitespace().flat_map(str::parse).collect();
+        let trains = |pid: &&u32| {
+            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.windows(6).any(|w| w == b"sample"))
+        };
+        if let Some(pid) = inner.iter().filter(|_| inner.len() > 1).find(trains) {
+            break *pid;
+        }
+        assert!(Instant::now() < patience, "no run was started");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    // SAFETY: a signal to a child that has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let ended = child.wait().expect("it ends");
+    assert_eq!(ended.signal(), Some(libc::SIGINT), "{ended}");
+    assert!(!std::path::Path::new(&format!("/proc/{trainer}")).exists(), "the trainer has ended too");
+    assert!(!place.path("c.json").exists());
+    let left: Vec<_> = std::fs::read_dir(place.path("temporary")).unwrap().collect();
+    assert!(left.is_empty(), "nothing is left: {left:?}");
+}

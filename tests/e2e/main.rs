@@ -6,6 +6,7 @@
 //! | `run.rs` | `memscope run`: status, descriptors, output files, usage, bad input before the start |
 //! | `signals.rs` | signals and job control, with and without memscope |
 //! | `anchors.rs` | byte-exact figures of the sample against arithmetic by hand |
+//! | `activations.rs` | bytes of the flags of activations and shared weights, against arithmetic and PyTorch's figures |
 //! | `optimizers.rs` | bytes of the optimizers' and the gradients' flags of the sample, against arithmetic by hand |
 //! | `lookups.rs` | C programs that reach the driver in each of the three ways |
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
@@ -25,6 +26,7 @@
 //!
 //! C programs are in `tests/programs/`. Unit tests stand beside the code; tests of one room in that room's `tests/`.
 
+mod activations;
 mod anchors;
 mod caching;
 mod config;

@@ -61,7 +61,9 @@ same "tiny: status" 0 $?
 row "tiny: loss" info "$(grep -m1 loss "$work/t.out") … $(grep loss "$work/t.out" | tail -1)"
 # Its variants: each trains, and its loss falls.
 for flags in "--optimizer sgd" "--optimizer momentum" "--optimizer adamw8bit" "--optimizer adafactor" "--foreach" \
-    "--optimizer-in-backward" "--accumulate 4" "--zero-grad zero" "--offload optimizer"; do
+    "--optimizer-in-backward" "--accumulate 4" "--zero-grad zero" "--offload optimizer" "--checkpoint every=2" \
+    "--checkpoint selective" "--attention flash" "--chunked-loss 4" "--compress-activations int8" "--share-layers 2" \
+    "--share-qk" "--lora 8 --lr 0.02"; do
     # shellcheck disable=SC2086
     "$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample gpt --model tiny --steps 30 $flags >"$work/t.out" 2>&1
     fallen=$(awk '$3 == "loss" { if (!first) first = $4; last = $4 } END { print (last < first - 0.5) ? "fell" : "stayed", first, last }' "$work/t.out")

@@ -48,6 +48,14 @@ static ADAMW8BIT: Image = image!("adamw8bit");
 static ADAFACTOR: Image = image!("adafactor");
 static FLASH_ATTENTION: Image = image!("flash_attention");
 static COMPRESS: Image = image!("compress");
+static HALF_ELEMENTWISE: Image = image!("half_elementwise");
+static HALF_MATMUL: Image = image!("half_matmul");
+static HALF_ATTENTION: Image = image!("half_attention");
+static HALF_LAYERNORM: Image = image!("half_layernorm");
+static HALF_EMBEDDING: Image = image!("half_embedding");
+static HALF_LOSS: Image = image!("half_loss");
+static LOSS_SCALE: Image = image!("loss_scale");
+static ADAMW_BF16: Image = image!("adamw_bf16");
 
 /// Every image.
 pub static IMAGES: &[&Image] = &[
@@ -70,6 +78,14 @@ pub static IMAGES: &[&Image] = &[
     &ADAFACTOR,
     &FLASH_ATTENTION,
     &COMPRESS,
+    &HALF_ELEMENTWISE,
+    &HALF_MATMUL,
+    &HALF_ATTENTION,
+    &HALF_LAYERNORM,
+    &HALF_EMBEDDING,
+    &HALF_LOSS,
+    &LOSS_SCALE,
+    &ADAMW_BF16,
 ];
 
 kernels! {
@@ -247,6 +263,89 @@ kernels! {
     ADAFACTOR: adafactor_vector(
         weight: Pointer, second_moment: Pointer, gradient: Pointer, elements: U32, blend: F32, rate: F32, floor: F32,
     ) in adafactor;
+
+    HALF_ELEMENTWISE: cast(
+        output: Pointer, input: Pointer, elements: U64, output_element: U32, input_element: U32, accumulate: U32,
+    ) in half;
+    HALF_ELEMENTWISE: half_fill(output: Pointer, elements: U64, value: F32, element: U32) in half;
+    HALF_ELEMENTWISE: half_add(
+        output: Pointer, a: Pointer, b: Pointer, elements: U64, element: U32, b_element: U32,
+    ) in half;
+    HALF_ELEMENTWISE: half_gelu_forward(output: Pointer, input: Pointer, elements: U64, element: U32) in half;
+    HALF_ELEMENTWISE: half_gelu_backward(
+        grad_input: Pointer, grad_output: Pointer, input: Pointer, elements: U64, element: U32,
+    ) in half;
+
+    HALF_MATMUL: half_matmul(
+        output: Pointer, a: Pointer, b: Pointer, bias: Pointer, m: U32, n: U32, k: U32, batches: U32, a_row: U64,
+        a_column: U64, a_batch: U64, b_row: U64, b_column: U64, b_batch: U64, output_row: U64, output_batch: U64,
+        alpha: F32, beta: F32, element: U32,
+    ) in half;
+    HALF_MATMUL: half_bias_backward(
+        grad_bias: Pointer, grad_output: Pointer, rows: U32, width: U32, accumulate: U32, element: U32,
+    ) in half;
+
+    HALF_ATTENTION: half_split_qkv(
+        q: Pointer, k: Pointer, v: Pointer, qkv: Pointer, batch: U32, sequence: U32, heads: U32, head_width: U32,
+    ) in half;
+    HALF_ATTENTION: half_split_qkv_backward(
+        grad_qkv: Pointer, grad_q: Pointer, grad_k: Pointer, grad_v: Pointer, batch: U32, sequence: U32, heads: U32,
+        head_width: U32,
+    ) in half;
+    HALF_ATTENTION: half_merge_heads(
+        output: Pointer, input: Pointer, batch: U32, sequence: U32, heads: U32, head_width: U32,
+    ) in half;
+    HALF_ATTENTION: half_merge_heads_backward(
+        grad_input: Pointer, grad_output: Pointer, batch: U32, sequence: U32, heads: U32, head_width: U32,
+    ) in half;
+    HALF_ATTENTION: half_softmax_forward(
+        probabilities: Pointer, scores: Pointer, sequence: U32, causal: U32, probabilities_element: U32,
+        scores_element: U32,
+    ) in half;
+    HALF_ATTENTION: half_softmax_backward(
+        grad_scores: Pointer, grad_probabilities: Pointer, probabilities: Pointer, sequence: U32,
+        scores_element: U32, probabilities_element: U32,
+    ) in half;
+
+    HALF_LAYERNORM: half_layernorm_forward(
+        output: Pointer, mean: Pointer, rstd: Pointer, input: Pointer, weight: Pointer, bias: Pointer, width: U32,
+        epsilon: F32, element: U32,
+    ) in half;
+    HALF_LAYERNORM: half_layernorm_backward_input(
+        grad_input: Pointer, grad_output: Pointer, input: Pointer, weight: Pointer, mean: Pointer, rstd: Pointer,
+        width: U32, element: U32,
+    ) in half;
+    HALF_LAYERNORM: half_layernorm_backward_parameters(
+        grad_weight: Pointer, grad_bias: Pointer, grad_output: Pointer, input: Pointer, mean: Pointer, rstd: Pointer,
+        rows: U32, width: U32, accumulate: U32, element: U32,
+    ) in half;
+
+    HALF_EMBEDDING: half_embedding_forward(
+        output: Pointer, tokens: Pointer, token_table: Pointer, position_table: Pointer, types: Pointer,
+        type_table: Pointer, rows: U32, sequence: U32, width: U32, element: U32,
+    ) in half;
+    HALF_EMBEDDING: half_embedding_backward_table(
+        grad_table: Pointer, grad_output: Pointer, indices: Pointer, rows: U32, width: U32, element: U32,
+    ) in half;
+    HALF_EMBEDDING: half_embedding_backward_position(
+        grad_table: Pointer, grad_output: Pointer, rows: U32, sequence: U32, positions: U32, width: U32,
+        accumulate: U32, element: U32,
+    ) in half;
+
+    HALF_LOSS: half_log_softmax_forward(
+        log_probabilities: Pointer, logits: Pointer, vocabulary: U32, element: U32,
+    ) in half;
+    HALF_LOSS: half_log_softmax_backward(
+        grad_logits: Pointer, grad_log_probabilities: Pointer, log_probabilities: Pointer, vocabulary: U32,
+        element: U32,
+    ) in half;
+
+    LOSS_SCALE: unscale(gradient: Pointer, found: Pointer, elements: U64, factor: F32) in loss_scale;
+
+    ADAMW_BF16: adamw_bf16(
+        weight: Pointer, first_moment: Pointer, second_moment: Pointer, gradient: Pointer, elements: U64, rate: F32,
+        beta1: F32, beta2: F32, epsilon: F32, decay: F32, correction1: F32, correction2: F32, seed: U64,
+    ) in adamw_bf16;
 }
 
 /// The digest at the start of a line that sha256sum wrote.

@@ -8,6 +8,7 @@
 pub mod adafactor;
 pub mod adamw;
 pub mod adamw8bit;
+pub mod adamw_bf16;
 pub mod adamw_foreach;
 pub mod attention;
 pub mod batchnorm;
@@ -18,8 +19,10 @@ pub mod elementwise;
 pub mod embedding;
 pub mod fill;
 pub mod flash_attention;
+pub mod half;
 pub mod layernorm;
 pub mod loss;
+pub mod loss_scale;
 pub mod matmul;
 mod memory;
 pub mod momentum;

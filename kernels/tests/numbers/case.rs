@@ -4,6 +4,7 @@
 //! case with a number R of roundings that any order of the operations goes through. The check is |computed - expected| ≤
 //! R · 2⁻²⁴ · M: the usual bound for floating-point sums (Higham, Accuracy and Stability of Numerical Algorithms, ch. 4).
 
+use crate::kind::Kind;
 use memscope_kernels::{KERNELS, Kernel, Launch};
 use std::ops::RangeInclusive;
 
@@ -31,6 +32,7 @@ pub fn sum(terms: impl IntoIterator<Item = f64>) -> Expected {
 }
 
 /// One argument of a launch.
+#[derive(Clone)]
 pub enum Value {
     /// Floats that are only read.
     Input(Vec<f32>),
@@ -50,6 +52,15 @@ pub enum Value {
         before: Vec<u8>,
         after: Vec<RangeInclusive<u8>>,
     },
+    /// Elements of 16 bits that are only read.
+    Halves(Vec<u16>),
+    /// Elements of 16 bits that are written. They travel as floats: the bits of two make one.
+    HalvesOutput {
+        before: Vec<u16>,
+        after: Vec<Expected>,
+        roundings: f64,
+        rounded: Rounded,
+    },
     /// The same memory as an argument before.
     Same(usize),
     /// No memory.
@@ -66,6 +77,7 @@ impl Value {
             Value::Output { before, .. } => Some(before.clone()),
             Value::IndicesOutput(after) => Some(vec![f32::NAN; 2 * after.len()]),
             Value::Codes { before, .. } => Some(packed(before)),
+            Value::HalvesOutput { before, .. } => Some(packed(&bytes(before))),
             _ => None,
         }
     }
@@ -76,6 +88,19 @@ pub fn output(roundings: f64, after: Vec<Expected>) -> Value {
     Value::Output { before: vec![f32::NAN; after.len()], after, roundings }
 }
 
+/// How a number in fp32 becomes one of 16 bits.
+#[derive(Clone, Copy)]
+pub enum Rounded {
+    /// To the nearest.
+    Nearest(Kind),
+    /// Up or down, as chance will have it.
+    Stochastically(Kind),
+}
+
+fn bytes(halves: &[u16]) -> Vec<u8> {
+    halves.iter().flat_map(|half| half.to_le_bytes()).collect()
+}
+
 /// Bytes as the bits of floats, with zeros after the last.
 fn packed(bytes: &[u8]) -> Vec<f32> {
     let four = |chunk: &[u8]| std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0));
@@ -83,6 +108,7 @@ fn packed(bytes: &[u8]) -> Vec<f32> {
 }
 
 /// A launch.
+#[derive(Clone)]
 pub struct Case {
     pub kernel: &'static Kernel,
     pub launch: Launch,
@@ -104,7 +130,8 @@ impl Case {
             cells.push(match value {
                 Value::Input(values) => values.as_ptr() as u64,
                 Value::Indices(values) => values.as_ptr() as u64,
-                Value::Output { .. } | Value::IndicesOutput(_) | Value::Codes { .. } => {
+                Value::Halves(values) => values.as_ptr() as u64,
+                Value::Output { .. } | Value::IndicesOutput(_) | Value::Codes { .. } | Value::HalvesOutput { .. } => {
                     outputs.push(value.before().expect("an output"));
                     outputs.last_mut().expect("pushed above").as_mut_ptr() as u64
                 }
@@ -131,13 +158,18 @@ impl Case {
             if let Value::Codes { after, .. } = value {
                 self.check_codes(by, parameter.name, after, outputs.next().expect("every output is given"));
             }
+            if let Value::HalvesOutput { after, roundings, rounded, .. } = value {
+                let computed = outputs.next().expect("every output is given");
+                self.check_halves(by, parameter.name, (after, *roundings, *rounded), computed);
+            }
             let Value::Output { after, roundings, .. } = value else { continue };
             let computed = outputs.next().expect("every output is given");
             assert_eq!(computed.len(), after.len());
             for (index, (computed, Expected { value, magnitude })) in computed.iter().zip(after).enumerate() {
                 let allowed = roundings * ROUNDING * magnitude;
+                let is_it = f64::from(*computed) == *value || computed.is_nan() && value.is_nan();
                 assert!(
-                    (f64::from(*computed) - value).abs() <= allowed,
+                    is_it || (f64::from(*computed) - value).abs() <= allowed,
                     "{} {}: {}[{index}] is {computed}, not {value} ± {allowed:e}",
                     by,
                     self.kernel.name,
@@ -158,8 +190,45 @@ impl Case {
     }
 }
 
+impl Case {
+    /// What was computed in fp32 is within the bound of there; the one rounding to 16 bits comes on top.
+    fn check_halves(
+        &self,
+        by: &str,
+        name: &str,
+        (after, roundings, rounded): (&[Expected], f64, Rounded),
+        computed: &[f32],
+    ) {
+        let bits = computed.iter().flat_map(|two| [two.to_bits() as u16, (two.to_bits() >> 16) as u16]);
+        for (index, (bits, &Expected { value, magnitude })) in bits.zip(after).enumerate() {
+            let before = roundings * ROUNDING * magnitude;
+            let (kind, units) = match rounded {
+                Rounded::Nearest(kind) => (kind, 1.0),
+                Rounded::Stochastically(kind) => (kind, 2.0),
+            };
+            let computed = kind.wide(bits);
+            let right = if magnitude == 0.0 {
+                let nearest = kind.nearest(value);
+                computed == nearest || computed.is_nan() && nearest.is_nan()
+            } else {
+                (computed - value).abs() <= before + units * kind.half_unit(value.abs() + before)
+            };
+            assert!(
+                right,
+                "{by} {}: {name}[{index}] is {computed} in {kind:?}, not {value} ± {before:e}",
+                self.kernel.name
+            );
+        }
+        assert_eq!(computed.len(), after.len().div_ceil(2));
+    }
+}
+
 /// Random numbers for inputs (PCG: a linear congruence, its output permuted).
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    /// Floats are numbers of this kind, where one is given.
+    pub kind: Option<Kind>,
+}
 
 impl Random {
     /// From MEMSCOPE_TEST_SEED, or else from the clock; the seed is printed.
@@ -169,18 +238,28 @@ impl Random {
             now.expect("after 1970").as_nanos() as u64
         });
         println!("MEMSCOPE_TEST_SEED={seed}");
-        Random(seed)
+        Random { state: seed, kind: None }
     }
 
     pub fn bits(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let state = self.0;
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let state = self.state;
         ((((state >> 18) ^ state) >> 27) as u32).rotate_right((state >> 59) as u32)
     }
 
     /// Floats between -scale and scale.
     pub fn floats(&mut self, count: usize, scale: f32) -> Vec<f32> {
-        (0..count).map(|_| (f64::from(self.bits()) / f64::from(1_u32 << 31) - 1.0) as f32 * scale).collect()
+        let values =
+            (0..count).map(|_| (f64::from(self.bits()) / f64::from(1_u32 << 31) - 1.0) as f32 * scale).collect();
+        self.of_kind(values)
+    }
+
+    /// The nearest numbers of the kind that is given.
+    pub fn of_kind(&self, values: Vec<f32>) -> Vec<f32> {
+        match self.kind {
+            Some(kind) => values.into_iter().map(|value| kind.nearest(value.into()) as f32).collect(),
+            None => values,
+        }
     }
 
     /// Indices from `least` to below `limit`.

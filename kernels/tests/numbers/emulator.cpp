@@ -71,11 +71,22 @@ static float __shfl_xor_sync(unsigned, float value, int offset) {
 
 static float cospif(float x) { return std::cos(M_PI * (double)x); }
 static float sinpif(float x) { return std::sin(M_PI * (double)x); }
+static unsigned __float_as_uint(float x) {
+    unsigned bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static float __uint_as_float(unsigned bits) {
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
 static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 
 #include "adafactor.cu"
 #include "adamw.cu"
 #include "adamw8bit.cu"
+#include "adamw_bf16.cu"
 #include "adamw_foreach.cu"
 #include "attention.cu"
 #include "batchnorm.cu"
@@ -85,8 +96,15 @@ static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 #include "embedding.cu"
 #include "fill.cu"
 #include "flash_attention.cu"
+#include "half_attention.cu"
+#include "half_elementwise.cu"
+#include "half_embedding.cu"
+#include "half_layernorm.cu"
+#include "half_loss.cu"
+#include "half_matmul.cu"
 #include "layernorm.cu"
 #include "loss.cu"
+#include "loss_scale.cu"
 #include "matmul.cu"
 #include "momentum.cu"
 #include "pooling.cu"
@@ -151,6 +169,7 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(adamw)
     ENTRY(adamw8bit)
     ENTRY(adamw_apply)
+    ENTRY(adamw_bf16)
     ENTRY(adamw_denominator)
     ENTRY(adamw_moments)
     ENTRY(add)
@@ -160,6 +179,7 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(batchnorm_forward)
     ENTRY(bias_backward)
     ENTRY(compress)
+    ENTRY(cast)
     ENTRY(convolution_backward_input)
     ENTRY(convolution_backward_weight)
     ENTRY(convolution_forward)
@@ -174,6 +194,26 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(flash_inner)
     ENTRY(gelu_backward)
     ENTRY(gelu_forward)
+    ENTRY(half_add)
+    ENTRY(half_bias_backward)
+    ENTRY(half_embedding_backward_position)
+    ENTRY(half_embedding_backward_table)
+    ENTRY(half_embedding_forward)
+    ENTRY(half_fill)
+    ENTRY(half_gelu_backward)
+    ENTRY(half_gelu_forward)
+    ENTRY(half_layernorm_backward_input)
+    ENTRY(half_layernorm_backward_parameters)
+    ENTRY(half_layernorm_forward)
+    ENTRY(half_log_softmax_backward)
+    ENTRY(half_log_softmax_forward)
+    ENTRY(half_matmul)
+    ENTRY(half_merge_heads)
+    ENTRY(half_merge_heads_backward)
+    ENTRY(half_softmax_backward)
+    ENTRY(half_softmax_forward)
+    ENTRY(half_split_qkv)
+    ENTRY(half_split_qkv_backward)
     ENTRY(init_normal)
     ENTRY(layernorm_backward_input)
     ENTRY(layernorm_backward_parameters)
@@ -195,6 +235,7 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(softmax_forward)
     ENTRY(split_qkv)
     ENTRY(split_qkv_backward)
+    ENTRY(unscale)
     if (!body) {
         return 1;
     }

@@ -48,7 +48,8 @@ fn run(case: &Case, function: sys::CUfunction) -> Vec<Vec<f32>> {
         cells.push(match value {
             Value::Input(values) => upload(bytes(values)),
             Value::Indices(values) => upload(bytes(values)),
-            Value::Output { .. } | Value::IndicesOutput(_) | Value::Codes { .. } => {
+            Value::Halves(values) => upload(bytes(values)),
+            Value::Output { .. } | Value::IndicesOutput(_) | Value::Codes { .. } | Value::HalvesOutput { .. } => {
                 upload(bytes(&value.before().expect("an output")))
             }
             Value::Same(index) => cells[*index],
@@ -57,7 +58,7 @@ fn run(case: &Case, function: sys::CUfunction) -> Vec<Vec<f32>> {
             Value::U64(value) => *value,
             Value::F32(value) => value.to_bits().into(),
         });
-        if matches!(value, Value::Input(_) | Value::Indices(_)) || value.before().is_some() {
+        if matches!(value, Value::Input(_) | Value::Indices(_) | Value::Halves(_)) || value.before().is_some() {
             ours.push(cells[cells.len() - 1]);
         }
     }

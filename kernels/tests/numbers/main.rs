@@ -3,6 +3,7 @@
 //! | file | what belongs there |
 //! | --- | --- |
 //! | case | a launch with its inputs, what it must give, and how far rounding may carry it from that |
+//! | kind | fp32, fp16 and bf16 by their definitions |
 //! | cases/ | the cases, by theme, each with its f64 implementation |
 //! | host | the host references on every case |
 //! | emulated, emulator.cpp | the CUDA sources on every case, compiled for the CPU |
@@ -16,6 +17,7 @@ mod cases;
 mod emulated;
 mod gpu;
 mod host;
+mod kind;
 
 /// Says that a test does nothing here, and why. Written past the test harness, which hides what passing tests print.
 fn skip(test: &str, reason: &str) {

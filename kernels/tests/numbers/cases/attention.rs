@@ -99,7 +99,8 @@ fn softmax_forward(random: &mut Random, sequence: usize, rows: usize, causal: bo
 
 fn softmax_backward(random: &mut Random, sequence: usize, rows: usize) -> Case {
     let grad = random.floats(rows * sequence, 1.0);
-    let p: Vec<f32> = random.floats(rows * sequence, 1.0).iter().map(|x| x.abs() / sequence as f32).collect();
+    let p = random.floats(rows * sequence, 1.0).iter().map(|x| x.abs() / sequence as f32).collect();
+    let p = random.of_kind(p);
     let mut after = Vec::new();
     for (grad, p) in wide(&grad).chunks(sequence).zip(wide(&p).chunks(sequence)) {
         let inner = sum(grad.iter().zip(p).map(|(grad, p)| grad * p));

@@ -9,6 +9,7 @@ mod eight_bit;
 mod elementwise;
 mod embedding;
 mod flash_attention;
+mod half;
 mod layernorm;
 mod loss;
 mod matmul;
@@ -33,5 +34,6 @@ pub fn all(random: &mut Random) -> Vec<Case> {
     cases.extend(optimizers::cases(random));
     cases.extend(adafactor::cases(random));
     cases.extend(eight_bit::cases(random));
+    cases.extend(half::cases(random));
     cases
 }

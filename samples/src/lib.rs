@@ -20,4 +20,4 @@ mod tensor;
 pub use device::Device;
 pub use error::Error;
 pub use ranks::{Group, part};
-pub use tensor::Tensor;
+pub use tensor::{Element, Tensor};

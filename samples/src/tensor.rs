@@ -10,17 +10,44 @@ use crate::Error;
 use crate::device::{Device, driver_error};
 use crate::techniques::Budget;
 use cudarc::driver::result;
+use half::slice::HalfFloatSliceExt;
+use half::vec::HalfFloatVecExt;
+use half::{bf16, f16};
 use memscope_client::{self as memscope, Category};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::rc::Rc;
 
-/// An array on the device, of 4-byte floats, 8-byte integers, or bytes.
+/// What a float is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Element {
+    /// 4 bytes.
+    Fp32,
+    /// 2 bytes: 5 bits of exponent, 10 of fraction.
+    Fp16,
+    /// 2 bytes: 8 bits of exponent, as fp32 has, and 7 of fraction.
+    Bf16,
+}
+
+impl Element {
+    /// Its size.
+    pub fn bytes(self) -> u64 {
+        if self == Element::Fp32 { 4 } else { 2 }
+    }
+
+    /// As kernels take it.
+    pub(crate) fn code(self) -> u32 {
+        self as u32
+    }
+}
+
+/// An array on the device, of floats, 8-byte integers, or bytes.
 pub struct Tensor {
     /// 0 while its memory is given back.
     address: Cell<u64>,
     elements: u64,
+    element: Element,
     bytes: u64,
     category: Category,
     name: String,
@@ -46,7 +73,23 @@ impl Tensor {
     /// # Errors
     /// [`Error::OutOfMemory`], or [`Error::Driver`] when the driver refuses for another reason.
     pub fn floats(device: &Rc<Device>, category: Category, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
-        Tensor::allocate(device, category, name, shape.iter().product(), size_of::<f32>() as u64)
+        Tensor::of(device, category, name, Element::Fp32, shape)
+    }
+
+    /// Allocates floats of this kind and shape, whose values are undefined.
+    ///
+    /// # Errors
+    /// As [`Tensor::floats`].
+    pub fn of(
+        device: &Rc<Device>,
+        category: Category,
+        name: &str,
+        element: Element,
+        shape: &[u64],
+    ) -> Result<Tensor, Error> {
+        let mut tensor = Tensor::allocate(device, category, name, shape.iter().product(), element.bytes())?;
+        tensor.element = element;
+        Ok(tensor)
     }
 
     /// Allocates integers and copies `values` there.
@@ -90,7 +133,16 @@ impl Tensor {
     ) -> Result<Tensor, Error> {
         let bytes = elements * element_bytes;
         let address = Cell::new(Tensor::memory(device, category, name, bytes)?);
-        Ok(Tensor { address, elements, bytes, category, name: name.to_owned(), device: Rc::clone(device), owned: true })
+        Ok(Tensor {
+            address,
+            elements,
+            element: Element::Fp32,
+            bytes,
+            category,
+            name: name.to_owned(),
+            device: Rc::clone(device),
+            owned: true,
+        })
     }
 
     /// The address of so much memory, tagged.
@@ -126,6 +178,7 @@ impl Tensor {
         Tensor {
             address: Cell::new(self.address() + 4 * range.start),
             elements: range.end - range.start,
+            element: self.element,
             bytes: 0,
             category: self.category,
             name: name.to_owned(),
@@ -173,6 +226,11 @@ impl Tensor {
         self.bytes
     }
 
+    /// What its floats are; of integers and bytes it says nothing.
+    pub fn element(&self) -> Element {
+        self.element
+    }
+
     /// Its name, e.g. `transformer.h.3.attn.qkv.weight`.
     pub fn name(&self) -> &str {
         &self.name
@@ -185,6 +243,7 @@ impl Tensor {
         let part = Tensor {
             address: Cell::new(self.address() + first * element_bytes),
             elements,
+            element: self.element,
             bytes: elements * element_bytes,
             category: self.category,
             name: self.name.clone(),
@@ -204,11 +263,35 @@ impl Tensor {
     /// # Errors
     /// [`Error::Driver`].
     pub fn to_host(&self) -> Result<Vec<f32>, Error> {
-        let mut values = vec![0.0_f32; self.elements as usize];
-        // SAFETY: the allocation holds that many floats, and the copy is finished when the call returns.
+        Ok(match self.element {
+            Element::Fp32 => self.copied_to_host(0.0_f32)?,
+            Element::Fp16 => self.copied_to_host(f16::ZERO)?.to_f32_vec(),
+            Element::Bf16 => self.copied_to_host(bf16::ZERO)?.to_f32_vec(),
+        })
+    }
+
+    fn copied_to_host<T: Copy>(&self, zero: T) -> Result<Vec<T>, Error> {
+        let mut values = vec![zero; self.elements as usize];
+        // SAFETY: the allocation holds that many, and the copy is finished when the call returns.
         unsafe { result::memcpy_dtoh_sync(&mut values, self.address()) }
             .map_err(|error| driver_error("cuMemcpyDtoH", &self.name, error))?;
         Ok(values)
+    }
+
+    /// Replaces its first floats.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    ///
+    /// # Panics
+    /// When `values` are more than the tensor's.
+    pub(crate) fn set_first(&self, values: &[f32]) -> Result<(), Error> {
+        assert!(values.len() as u64 <= self.elements, "values for {}", self.name);
+        match self.element {
+            Element::Fp32 => self.copy_from_host(values),
+            Element::Fp16 => self.copy_from_host(&Vec::<f16>::from_f32_slice(values)),
+            Element::Bf16 => self.copy_from_host(&Vec::<bf16>::from_f32_slice(values)),
+        }
     }
 
     /// Replaces its floats.
@@ -225,6 +308,10 @@ impl Tensor {
     /// The same: what is on the device may change behind a shared reference, as with every kernel.
     pub(crate) fn write(&self, values: &[f32]) -> Result<(), Error> {
         assert_eq!(values.len() as u64, self.elements, "values for {}", self.name);
+        self.set_first(values)
+    }
+
+    fn copy_from_host<T>(&self, values: &[T]) -> Result<(), Error> {
         // SAFETY: the allocation has room for the values, and the copy is finished when the call returns.
         unsafe { result::memcpy_htod_sync(self.address(), values) }
             .map_err(|error| driver_error("cuMemcpyHtoD", &self.name, error))

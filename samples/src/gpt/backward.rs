@@ -18,8 +18,9 @@ use super::pass::{
 };
 use super::shared_qk;
 use crate::operations::{self, Matrix, Product};
+use crate::tensor::Element;
 use crate::{Error, Tensor};
-use memscope_client as memscope;
+use memscope_client::{self as memscope, Category};
 
 /// Writes the gradient of the loss into every parameter.
 pub(super) fn backward(
@@ -60,11 +61,14 @@ fn loss(pass: &Pass<'_>, inputs: &Inputs, log_probabilities: Tensor) -> Result<T
     let _scope = memscope::scope("loss");
     let vocabulary = pass.plan.configuration.vocabulary;
     let shape = [pass.rows(), vocabulary];
-    let grad_log_probabilities = pass.workspace("loss.log_probabilities.grad", &shape)?;
-    operations::nll_backward(&grad_log_probabilities, &inputs.targets, 1.0 / inputs.counted as f32)?;
-    let grad_logits = pass.workspace("logits.grad", &shape)?;
+    let grad_log_probabilities = pass.exact_workspace("loss.log_probabilities.grad", &shape)?;
+    operations::nll_backward(&grad_log_probabilities, &inputs.targets, pass.loss_scale / inputs.counted as f32)?;
+    let casts = pass.plan.techniques.precision().casts_logits();
+    let element = if casts { Element::Fp32 } else { pass.of_products() };
+    let grad_logits = Tensor::of(pass.device, Category::Workspace, "logits.grad", element, &shape)?;
     operations::log_softmax_backward(&grad_logits, &grad_log_probabilities, &log_probabilities, vocabulary)?;
-    Ok(grad_logits)
+    drop((grad_log_probabilities, log_probabilities));
+    Ok(pass.gradient_for_product(&grad_logits)?.unwrap_or(grad_logits))
 }
 
 /// Through the decoder, whose weight may be the token embedding.
@@ -76,7 +80,9 @@ fn decoder(
 ) -> Result<Tensor, Error> {
     let weight = network.decoder.as_mut().unwrap_or(&mut network.tokens);
     let bias = network.bert.as_mut().map(|bert| &mut bert.decoder_bias);
-    project(pass, weight, bias, input, &grad_logits, "decoder.input.grad")
+    let grad = project(pass, weight, bias, input, &grad_logits, "decoder.input.grad")?;
+    drop(grad_logits);
+    pass.in_stream(grad)
 }
 
 fn bert_transform(
@@ -86,10 +92,13 @@ fn bert_transform(
     saved: SavedTransform,
 ) -> Result<Tensor, Error> {
     let SavedTransform { input, transformed } = saved;
-    let grad_transformed = pass.workspace("transform.output.grad", &[pass.rows(), pass.width()])?;
+    let grad_activated = pass.gradient_for_product(&grad_activated)?.unwrap_or(grad_activated);
+    let grad_transformed = pass.product_workspace("transform.output.grad", &[pass.rows(), pass.width()])?;
     operations::gelu_backward(&grad_transformed, &grad_activated, &transformed)?;
     drop((grad_activated, transformed));
-    linear(pass, transform, &input, &grad_transformed, "transform.input.grad")
+    let grad = linear(pass, transform, &input, &grad_transformed, "transform.input.grad")?;
+    drop(grad_transformed);
+    pass.in_stream(grad)
 }
 
 pub(super) fn block_with_norms_before(
@@ -179,20 +188,43 @@ fn project(
     let rows = pass.rows();
     let (inputs, outputs) = (input.elements() / rows, grad_output.elements() / rows);
     let grad = Matrix::new(grad_output, rows, outputs);
-    let grad_input = pass.workspace(name, &[rows, inputs])?;
-    operations::matmul(&Product::new(&grad_input, grad, Matrix::new(weight.weight(), outputs, inputs)))?;
+    let grad_input = pass.product_workspace(name, &[rows, inputs])?;
+    {
+        let weight = pass.in_product(weight)?;
+        operations::matmul(&Product::new(&grad_input, grad, Matrix::new(&weight, outputs, inputs)))?;
+    }
+    weight.drop_cast();
     if !weight.is_frozen() {
-        let (grad_weight, accumulate) = weight.reach_gradient()?;
-        let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(input, rows, inputs));
-        operations::matmul(&Product { accumulate, ..by_input })?;
+        in_gradient(pass, weight, &mut |grad_weight, accumulate| {
+            let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(input, rows, inputs));
+            operations::matmul(&Product { accumulate, ..by_input })
+        })?;
         pass.added(weight)?;
     }
     if let Some(bias) = bias.filter(|bias| !bias.is_frozen()) {
-        let (grad_bias, accumulate) = bias.reach_gradient()?;
-        operations::bias_backward(grad_bias, grad_output, accumulate)?;
+        bias.drop_cast();
+        in_gradient(pass, bias, &mut |grad_bias, accumulate| {
+            operations::bias_backward(grad_bias, grad_output, accumulate)
+        })?;
         pass.added(bias)?;
     }
     Ok(grad_input)
+}
+
+/// Has `add` write a parameter's gradient, or add to it. In mixed precision it writes a temporary of 16 bits, which is then
+/// cast to the gradient, or added.
+fn in_gradient(
+    pass: &Pass<'_>,
+    parameter: &mut Parameter,
+    add: &mut dyn FnMut(&Tensor, bool) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (gradient, accumulate) = parameter.reach_gradient()?;
+    if gradient.element() == pass.of_products() {
+        return add(gradient, accumulate);
+    }
+    let low = pass.product_workspace(&format!("{}.low", gradient.name()), &[gradient.elements()])?;
+    add(&low, false)?;
+    operations::cast(gradient, &low, accumulate)
 }
 
 fn attention(
@@ -207,7 +239,10 @@ fn attention(
     let name = format!("{name}.attn");
     let heads = pass.heads();
 
+    let low = pass.gradient_for_product(grad_output)?;
+    let grad_output = low.as_ref().unwrap_or(grad_output);
     let grad_merged = linear(pass, &mut block.projection, &merged, grad_output, &format!("{name}.merged.grad"))?;
+    drop(low);
     let [grad_q, grad_k, grad_v] = match matrix {
         SavedMatrix::LogSums(log_sums) => flash::backward(pass, &name, grad_merged, merged, (q, k, v), log_sums)?,
         SavedMatrix::Probabilities(probabilities) => {
@@ -228,15 +263,17 @@ fn attention(
     if pass.plan.techniques.sharing.share_qk {
         return shared_qk::backward(pass, &name, &mut block.qkv, &input, [grad_q, grad_k, grad_v]);
     }
-    let grad_qkv = pass.workspace(&format!("{name}.qkv.grad"), &[pass.rows(), 3 * pass.width()])?;
+    let grad_qkv = pass.product_workspace(&format!("{name}.qkv.grad"), &[pass.rows(), 3 * pass.width()])?;
     operations::split_qkv_backward(&grad_qkv, [&grad_q, &grad_k, &grad_v], heads)?;
     drop((grad_q, grad_k, grad_v));
-    linear(pass, &mut block.qkv, &input, &grad_qkv, &format!("{name}.input.grad"))
+    let grad = linear(pass, &mut block.qkv, &input, &grad_qkv, &format!("{name}.input.grad"))?;
+    drop(grad_qkv);
+    pass.in_stream(grad)
 }
 
 /// The gradient of the context (B, H, T, D) from that of the merged one.
 fn apart(pass: &Pass<'_>, name: &str, grad_merged: Tensor) -> Result<Tensor, Error> {
-    let grad_context = pass.workspace(&format!("{name}.context.grad"), &pass.shape_of_heads())?;
+    let grad_context = pass.product_workspace(&format!("{name}.context.grad"), &pass.shape_of_heads())?;
     operations::merge_heads_backward(&grad_context, &grad_merged, pass.heads())?;
     Ok(grad_context)
 }
@@ -251,8 +288,8 @@ fn dot_product_attention(
 ) -> Result<[Tensor; 3], Error> {
     let heads = pass.heads();
     let (t, d) = (heads.sequence, heads.head_width);
-    let of_heads = |what: &str| pass.workspace(&format!("{name}.{what}.grad"), &pass.shape_of_heads());
-    let of_scores = |what: &str| pass.workspace(&format!("{name}.{what}.grad"), &pass.shape_of_scores());
+    let of_heads = |what: &str| pass.product_workspace(&format!("{name}.{what}.grad"), &pass.shape_of_heads());
+    let of_scores = |what: &str| pass.product_workspace(&format!("{name}.{what}.grad"), &pass.shape_of_scores());
 
     let grad_probabilities = of_scores("probabilities")?;
     let by_v = Matrix::new(&v, t, d).transposed();
@@ -287,12 +324,16 @@ fn mlp(
     let _scope = memscope::scope("mlp");
     let SavedMlp { input, expanded, activated } = saved;
     let name = format!("{name}.mlp");
+    let low = pass.gradient_for_product(grad_output)?;
+    let grad_output = low.as_ref().unwrap_or(grad_output);
     let grad_activated = linear(pass, &mut block.contract, &activated, grad_output, &format!("{name}.gelu.grad"))?;
-    drop(activated);
-    let grad_expanded = pass.workspace(&format!("{name}.fc.grad"), &[pass.rows(), 4 * pass.width()])?;
+    drop((activated, low));
+    let grad_expanded = pass.product_workspace(&format!("{name}.fc.grad"), &[pass.rows(), 4 * pass.width()])?;
     operations::gelu_backward(&grad_expanded, &grad_activated, &expanded)?;
     drop((grad_activated, expanded));
-    linear(pass, &mut block.expand, &input, &grad_expanded, &format!("{name}.input.grad"))
+    let grad = linear(pass, &mut block.expand, &input, &grad_expanded, &format!("{name}.input.grad"))?;
+    drop(grad_expanded);
+    pass.in_stream(grad)
 }
 
 /// The gradients of the embedding tables, at the end.

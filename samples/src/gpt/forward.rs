@@ -38,14 +38,15 @@ pub(super) fn forward(
         Some(bert) => {
             let shape = [pass.rows(), pass.width()];
             let name = "cls.predictions.transform";
-            let transformed = pass.activation(&format!("{name}.output"), &shape)?;
+            let stream = pass.kept_for_product(stream)?;
+            let transformed = pass.product_activation(&format!("{name}.output"), &shape)?;
             linear(pass, &bert.transform, &stream, &transformed)?;
-            let activated = pass.activation(&format!("{name}.gelu"), &shape)?;
-            operations::gelu_forward(&activated, &transformed)?;
-            let (normal, saved) = norm(pass, &network.final_norm, Rc::new(activated), "cls.predictions.norm")?;
+            let activated = activated(pass, &format!("{name}.gelu"), &transformed)?;
+            let (normal, saved) = norm(pass, &network.final_norm, activated, "cls.predictions.norm")?;
             (normal, saved, Some(SavedTransform { input: stream, transformed }))
         }
     };
+    let decoder_input = pass.kept_for_product(decoder_input)?;
     let logits = match pass.plan.techniques.activations.chunked_loss {
         None => Some(decode(pass, network, &decoder_input)?),
         Some(_) => None,
@@ -149,7 +150,13 @@ fn norm_for(
     name: &str,
 ) -> Result<(Rc<Tensor>, SavedNorm), Error> {
     let _scope = memscope::scope(name.rsplit('.').next().unwrap_or(name));
-    let output = for_output.activation(&format!("{name}.output"), &[pass.rows(), pass.width()])?;
+    // In mixed precision only what begins a segment that is computed again is kept as it is.
+    let boundary = for_output.keeping == Keeping::Kept && pass.keeping != Keeping::Kept;
+    let (name_of_output, shape) = (format!("{name}.output"), [pass.rows(), pass.width()]);
+    let output = match boundary {
+        true => for_output.activation(&name_of_output, &shape)?,
+        false => for_output.before_product(&name_of_output, &shape)?,
+    };
     let mean = pass.statistic(&format!("{name}.mean"), &[pass.rows()])?;
     let rstd = pass.statistic(&format!("{name}.rstd"), &[pass.rows()])?;
     operations::layernorm_forward(&output, [&mean, &rstd], &input, norm.weight.weight(), norm.bias.weight())?;
@@ -158,21 +165,23 @@ fn norm_for(
 
 /// output (rows, outputs) = input (rows, inputs) · weightᵀ + bias
 fn linear(pass: &Pass<'_>, linear: &Linear<Parameter>, input: &Tensor, output: &Tensor) -> Result<(), Error> {
-    project(pass, linear.weight.weight(), Some(linear.bias.weight()), input, output)?;
+    project(pass, &linear.weight, Some(&linear.bias), input, output)?;
     linear.adapter.as_ref().map_or(Ok(()), |adapter| lora::forward(pass, adapter, input, output))
 }
 
 fn project(
     pass: &Pass<'_>,
-    weight: &Tensor,
-    bias: Option<&Tensor>,
+    weight: &Parameter,
+    bias: Option<&Parameter>,
     input: &Tensor,
     output: &Tensor,
 ) -> Result<(), Error> {
     let rows = pass.rows();
     let (inputs, outputs) = (input.elements() / rows, output.elements() / rows);
-    let (a, b) = (Matrix::new(input, rows, inputs), Matrix::new(weight, outputs, inputs).transposed());
-    operations::matmul(&Product { bias, ..Product::new(output, a, b) })
+    let weight = pass.in_product(weight)?;
+    let bias = bias.map(|bias| pass.in_product(bias)).transpose()?;
+    let (a, b) = (Matrix::new(input, rows, inputs), Matrix::new(&weight, outputs, inputs).transposed());
+    operations::matmul(&Product { bias: bias.as_deref(), ..Product::new(output, a, b) })
 }
 
 /// The attention's output before it is added to the residual stream, (rows, width), a temporary.
@@ -184,15 +193,16 @@ fn attention(
 ) -> Result<(Tensor, SavedAttention), Error> {
     let _scope = memscope::scope("attn");
     let (rows, width) = (pass.rows(), pass.width());
+    let input = pass.kept_for_product(input)?;
 
     let name = format!("{name}.attn");
     let (q, k, v) = if pass.plan.techniques.sharing.share_qk {
         let [q, v] = shared_qk::forward(pass, &name, &block.qkv, &input)?;
         (q, None, v)
     } else {
-        let qkv = pass.workspace(&format!("{name}.qkv"), &[rows, 3 * width])?;
+        let qkv = pass.product_workspace(&format!("{name}.qkv"), &[rows, 3 * width])?;
         linear(pass, &block.qkv, &input, &qkv)?;
-        let apart = |which| pass.activation(&format!("{name}.{which}"), &pass.shape_of_heads());
+        let apart = |which| pass.product_activation(&format!("{name}.{which}"), &pass.shape_of_heads());
         let (q, k, v) = (apart("q")?, apart("k")?, apart("v")?);
         operations::split_qkv([&q, &k, &v], &qkv, pass.heads())?;
         (q, Some(k), v)
@@ -206,7 +216,7 @@ fn attention(
             (merged, SavedMatrix::LogSums(log_sums))
         }
     };
-    let output = pass.workspace(&format!("{name}.output"), &[rows, width])?;
+    let output = pass.product_workspace(&format!("{name}.output"), &[rows, width])?;
     linear(pass, &block.projection, &merged, &output)?;
     Ok((output, SavedAttention { input, q, k, v, matrix, merged }))
 }
@@ -218,9 +228,9 @@ fn context(pass: &Pass<'_>, name: &str, [q, k, v]: [&Tensor; 3]) -> Result<(Tens
     let selective = pass.plan.techniques.activations.checkpoint == Checkpoint::Selective;
     let kept = if selective { pass.keeping(Keeping::Dropped { output: false }) } else { *pass };
     let probabilities = attention_probabilities(&kept, name, q, k)?;
-    let context = pass.workspace(&format!("{name}.context"), &pass.shape_of_heads())?;
+    let context = pass.product_workspace(&format!("{name}.context"), &pass.shape_of_heads())?;
     operations::matmul(&Product::new(&context, Matrix::new(&probabilities, t, t), Matrix::new(v, t, d)))?;
-    let merged = pass.activation(&format!("{name}.merged"), &[pass.rows(), pass.width()])?;
+    let merged = pass.product_activation(&format!("{name}.merged"), &[pass.rows(), pass.width()])?;
     operations::merge_heads(&merged, &context, heads)?;
     Ok((merged, if selective { SavedMatrix::Again } else { SavedMatrix::Probabilities(probabilities) }))
 }
@@ -229,10 +239,10 @@ fn context(pass: &Pass<'_>, name: &str, [q, k, v]: [&Tensor; 3]) -> Result<(Tens
 pub(super) fn attention_probabilities(pass: &Pass<'_>, name: &str, q: &Tensor, k: &Tensor) -> Result<Tensor, Error> {
     let heads = pass.heads();
     let (t, d) = (heads.sequence, heads.head_width);
-    let scores = pass.workspace(&format!("{name}.scores"), &pass.shape_of_scores())?;
+    let scores = pass.product_workspace(&format!("{name}.scores"), &pass.shape_of_scores())?;
     let (a, b) = (Matrix::new(q, t, d), Matrix::new(k, t, d).transposed());
     operations::matmul(&Product { alpha: score_scale(d), ..Product::new(&scores, a, b) })?;
-    let probabilities = pass.activation(&format!("{name}.probabilities"), &pass.shape_of_scores())?;
+    let probabilities = pass.product_activation(&format!("{name}.probabilities"), &pass.shape_of_scores())?;
     let causal = pass.plan.configuration.family == Family::Gpt2;
     operations::softmax_forward(&probabilities, &scores, t, causal)?;
     Ok(probabilities)
@@ -247,20 +257,35 @@ pub(super) fn score_scale(head_width: u64) -> f32 {
 fn mlp(pass: &Pass<'_>, name: &str, block: &Block<Parameter>, input: Rc<Tensor>) -> Result<(Tensor, SavedMlp), Error> {
     let _scope = memscope::scope("mlp");
     let (rows, width) = (pass.rows(), pass.width());
-    let expanded = pass.activation(&format!("{name}.mlp.fc"), &[rows, 4 * width])?;
+    let input = pass.kept_for_product(input)?;
+    let expanded = pass.product_activation(&format!("{name}.mlp.fc"), &[rows, 4 * width])?;
     linear(pass, &block.expand, &input, &expanded)?;
-    let activated = pass.activation(&format!("{name}.mlp.gelu"), &[rows, 4 * width])?;
+    let activated = pass.product_activation(&format!("{name}.mlp.gelu"), &[rows, 4 * width])?;
     operations::gelu_forward(&activated, &expanded)?;
-    let output = pass.workspace(&format!("{name}.mlp.output"), &[rows, width])?;
+    let output = pass.product_workspace(&format!("{name}.mlp.output"), &[rows, width])?;
     linear(pass, &block.contract, &activated, &output)?;
     Ok((output, SavedMlp { input, expanded, activated }))
 }
 
+/// GELU in the type of its input, as the norm after it reads it: kept by the norm, in the type of the residual stream.
+fn activated(pass: &Pass<'_>, name: &str, input: &Tensor) -> Result<Rc<Tensor>, Error> {
+    let shape = [pass.rows(), pass.width()];
+    let kept = pass.activation(name, &shape)?;
+    if kept.element() == input.element() {
+        operations::gelu_forward(&kept, input)?;
+    } else {
+        let low = pass.product_workspace(&format!("{name}.low"), &shape)?;
+        operations::gelu_forward(&low, input)?;
+        operations::cast(&kept, &low, false)?;
+    }
+    Ok(Rc::new(kept))
+}
+
 /// The logits (rows, vocabulary), a temporary that lives until the loss has read it.
 fn decode(pass: &Pass<'_>, network: &Network<Parameter>, input: &Tensor) -> Result<Tensor, Error> {
-    let logits = pass.workspace("logits", &[pass.rows(), pass.plan.configuration.vocabulary])?;
-    let weight = network.decoder.as_ref().unwrap_or(&network.tokens).weight();
-    let bias = network.bert.as_ref().map(|bert| bert.decoder_bias.weight());
+    let logits = pass.product_workspace("logits", &[pass.rows(), pass.plan.configuration.vocabulary])?;
+    let weight = network.decoder.as_ref().unwrap_or(&network.tokens);
+    let bias = network.bert.as_ref().map(|bert| &bert.decoder_bias);
     project(pass, weight, bias, input, &logits)?;
     Ok(logits)
 }
@@ -269,10 +294,11 @@ fn decode(pass: &Pass<'_>, network: &Network<Parameter>, input: &Tensor) -> Resu
 pub(super) fn loss(pass: &Pass<'_>, logits: Tensor, inputs: &Inputs) -> Result<(Tensor, Tensor), Error> {
     let _scope = memscope::scope("loss");
     let vocabulary = pass.plan.configuration.vocabulary;
-    let log_probabilities = pass.activation("loss.log_probabilities", &[pass.rows(), vocabulary])?;
+    let logits = if pass.plan.techniques.precision().casts_logits() { pass.in_stream(logits)? } else { logits };
+    let log_probabilities = pass.statistic("loss.log_probabilities", &[pass.rows(), vocabulary])?;
     operations::log_softmax_forward(&log_probabilities, &logits, vocabulary)?;
     drop(logits);
-    let loss = pass.workspace("loss", &[1])?;
+    let loss = pass.exact_workspace("loss", &[1])?;
     operations::nll_forward(&loss, &log_probabilities, &inputs.targets, 1.0 / inputs.counted as f32)?;
     Ok((loss, log_probabilities))
 }

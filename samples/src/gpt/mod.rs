@@ -10,6 +10,7 @@
 //! | data, random | batches of the sample text |
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
+//! | autocast | casts between types, in mixed precision |
 //! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
 //! | compressed | what a layer keeps, in 8 bits |
 //! | chunked | the decoder and the loss chunk by chunk |
@@ -20,6 +21,7 @@
 #![doc = include_str!("memory.md")]
 
 mod arguments;
+mod autocast;
 mod backward;
 mod chunked;
 mod compressed;
@@ -49,7 +51,7 @@ pub use trainer::Trainer;
 pub(crate) use trainer::module_of;
 
 use crate::ranks::{Group, launch};
-use crate::techniques::{BatchSize, PoolCount, batch_search};
+use crate::techniques::{BatchSize, PoolCount, Scaled, batch_search};
 use crate::{Device, Error};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -87,6 +89,8 @@ pub enum Progress {
         of: u64,
         /// Its loss; none on a device that does not compute.
         loss: Option<f32>,
+        /// What became of the loss scale; none where there is no scale.
+        scaled: Option<Scaled>,
         /// How long it took.
         time: Duration,
     },
@@ -136,7 +140,7 @@ pub fn train(
         let start = Instant::now();
         let loss = trainer.step()?;
         losses.push(loss);
-        progress(Progress::Step { number, of, loss, time: start.elapsed() })?;
+        progress(Progress::Step { number, of, loss, scaled: trainer.scaled(), time: start.elapsed() })?;
     }
     if let Some(count) = trainer.pool() {
         progress(Progress::Pool(count))?;
@@ -208,9 +212,16 @@ impl std::fmt::Display for Progress {
                 write!(f, "batch {batch}: {fits}  {:.2} s", time.as_secs_f64())
             }
             Progress::Chosen(choice) => f.write_str(choice),
-            Progress::Step { number, of, loss, time } => {
+            Progress::Step { number, of, loss, scaled, time } => {
                 let loss = loss.map_or("not computed".to_owned(), |loss| format!("{loss:.4}"));
-                write!(f, "step {number}/{of}  loss {loss}  {:.2} s", time.as_secs_f64())
+                let scale = match scaled {
+                    None => String::new(),
+                    Some(Scaled { scale, skipped: false }) => format!("  scale {scale}"),
+                    Some(Scaled { scale, skipped: true }) => {
+                        format!("  scale {scale}, step skipped: a gradient is infinite or NaN")
+                    }
+                };
+                write!(f, "step {number}/{of}  loss {loss}{scale}  {:.2} s", time.as_secs_f64())
             }
             Progress::Pool(count) => {
                 let PoolCount { segments, reserved, granted, requested, most_reserved, most_requested } = count;

@@ -34,6 +34,11 @@ impl Optimizer {
         self.steps += 1;
     }
 
+    /// The step that began is not taken: the next has its number.
+    pub fn skip_step(&mut self) {
+        self.steps -= 1;
+    }
+
     /// Updates every parameter that has a gradient.
     pub fn step(&mut self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
         match (self.offload, self.arguments.foreach) {

@@ -3,10 +3,13 @@
 //! Owns: when a gradient comes into being, which is as in PyTorch: when backward first reaches it, until it is set to none.
 //! The optimizer's state comes at the first optimizer step, for good (techniques/optimizer.rs).
 
+use super::autocast::InProduct;
 use super::network::{Description, Initial};
 use crate::techniques::{Rank, State, Update};
+use crate::tensor::Element;
 use crate::{Device, Error, Tensor, operations};
 use memscope_client::Category;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -14,6 +17,9 @@ use std::rc::Rc;
 pub struct Parameter {
     description: Description,
     weight: Tensor,
+    /// The weight in the type of matrix products, from the first that reads it in a forward pass.
+    cast: RefCell<Option<Rc<Tensor>>>,
+    seed: u64,
     gradient: Option<Tensor>,
     /// How many times the backward pass of one batch adds to the gradient, and has added since it was last taken away.
     uses: u32,
@@ -37,13 +43,37 @@ struct Part {
 
 impl Parameter {
     /// Allocates the weight and gives it its first values, made on the device.
-    pub(crate) fn new(device: &Rc<Device>, description: Description, seed: u64) -> Result<Parameter, Error> {
-        let weight = Tensor::floats(device, Category::Weights, &description.name, &description.shape)?;
+    pub(crate) fn new(
+        device: &Rc<Device>,
+        description: Description,
+        element: Element,
+        seed: u64,
+    ) -> Result<Parameter, Error> {
+        let Description { name, shape, .. } = &description;
+        let weight = Tensor::of(device, Category::Weights, name, element, shape)?;
         match description.initial {
             Initial::Constant(value) => operations::fill(&weight, value)?,
-            Initial::Normal(deviation) => operations::init_normal(&weight, deviation, seed)?,
+            Initial::Normal(deviation) if element == Element::Fp32 => {
+                operations::init_normal(&weight, deviation, seed)?;
+            }
+            Initial::Normal(deviation) => {
+                let exact = Tensor::floats(device, Category::Workspace, &format!("{name}.fp32"), shape)?;
+                operations::init_normal(&exact, deviation, seed)?;
+                operations::cast(&weight, &exact, false)?;
+            }
         }
-        Ok(Parameter { description, weight, gradient: None, uses: 1, added: 0, frozen: false, state: None, part: None })
+        Ok(Parameter {
+            description,
+            weight,
+            cast: RefCell::new(None),
+            seed,
+            gradient: None,
+            uses: 1,
+            added: 0,
+            frozen: false,
+            state: None,
+            part: None,
+        })
     }
 
     /// Its name.
@@ -58,7 +88,33 @@ impl Parameter {
 
     /// The weight, to be replaced.
     pub fn weight_mut(&mut self) -> &mut Tensor {
+        self.drop_cast();
         &mut self.weight
+    }
+
+    /// The weight as a matrix product of this type reads it.
+    pub(super) fn in_product(&self, element: Element) -> Result<InProduct<'_>, Error> {
+        if self.weight.element() == element {
+            return Ok(InProduct::Itself(&self.weight));
+        }
+        let mut cast = self.cast.borrow_mut();
+        if cast.is_none() {
+            let Description { name, shape, .. } = &self.description;
+            let made = Tensor::of(self.weight.device(), Category::Weights, &format!("{name}.cast"), element, shape)?;
+            operations::cast(&made, &self.weight, false)?;
+            *cast = Some(Rc::new(made));
+        }
+        Ok(InProduct::Cast(Rc::clone(cast.as_ref().expect("made above"))))
+    }
+
+    /// Frees the cast of the weight, if there is one.
+    pub(super) fn drop_cast(&self) {
+        *self.cast.borrow_mut() = None;
+    }
+
+    /// True for biases and what norms scale by.
+    pub(super) fn is_vector(&self) -> bool {
+        self.description.shape.len() == 1
     }
 
     /// The gradient, if backward has reached it.
@@ -73,7 +129,8 @@ impl Parameter {
         if self.gradient.is_none() {
             let Description { name, shape, .. } = &self.description;
             let name = format!("{name}.grad");
-            self.gradient = Some(Tensor::floats(self.weight.device(), Category::Gradients, &name, shape)?);
+            let (device, element) = (self.weight.device(), self.weight.element());
+            self.gradient = Some(Tensor::of(device, Category::Gradients, &name, element, shape)?);
         }
         Ok((self.gradient.as_ref().expect("made above"), accumulate))
     }
@@ -180,11 +237,12 @@ impl Parameter {
 
     /// What an optimizer needs to update it; none before backward has reached it.
     pub(super) fn for_update(&mut self) -> Option<Update<'_>> {
-        let Parameter { description: Description { name, shape, .. }, weight, gradient, state, part, .. } = self;
+        let Parameter { description: Description { name, shape, .. }, weight, gradient, state, part, seed, .. } = self;
+        let seed = *seed;
         if let Some(Part { shape, weight, gradient, .. }) = part {
-            return Some(Update { name, shape, weight, gradient: gradient.as_ref()?, state });
+            return Some(Update { name, shape, weight, gradient: gradient.as_ref()?, seed, state });
         }
-        Some(Update { name, shape, weight, gradient: gradient.as_ref()?, state })
+        Some(Update { name, shape, weight, gradient: gradient.as_ref()?, seed, state })
     }
 
     /// The two moments in fp32, if the optimizer has made them.

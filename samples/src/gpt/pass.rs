@@ -8,6 +8,7 @@ use super::optimizer::Optimizer;
 use super::parameter::Parameter;
 use crate::operations::Heads;
 use crate::techniques::{Rank, optimizer_in_backward};
+use crate::tensor::Element;
 use crate::{Device, Error, Tensor};
 use memscope_client::Category;
 use std::ops::Range;
@@ -37,6 +38,8 @@ pub(super) struct Pass<'a> {
     pub keeping: Keeping,
     /// This process among others that train the same model.
     pub rank: Option<&'a Rank>,
+    /// What the loss is multiplied with before backward.
+    pub loss_scale: f32,
 }
 
 impl Pass<'_> {
@@ -91,19 +94,23 @@ impl Pass<'_> {
     }
 
     /// A tensor that backward reads, if it is kept.
-    pub fn activation(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
+    pub fn activation_of(&self, element: Element, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
         match self.keeping {
-            Keeping::Kept => Tensor::floats(self.device, Category::Activations, name, shape),
-            Keeping::Dropped { .. } | Keeping::Compressed { .. } => self.workspace(name, shape),
-            Keeping::Again => Tensor::floats(self.device, Category::Activations, &format!("{name}.recomputed"), shape),
+            Keeping::Kept => Tensor::of(self.device, Category::Activations, name, element, shape),
+            Keeping::Dropped { .. } | Keeping::Compressed { .. } => {
+                Tensor::of(self.device, Category::Workspace, name, element, shape)
+            }
+            Keeping::Again => {
+                Tensor::of(self.device, Category::Activations, &format!("{name}.recomputed"), element, shape)
+            }
         }
     }
 
-    /// A statistic that backward reads, if it is kept; it is never compressed.
+    /// A statistic that backward reads, if it is kept: in fp32 whatever the precision, and never compressed.
     pub fn statistic(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
         match self.keeping {
-            Keeping::Compressed { .. } => self.keeping(Keeping::Kept).activation(name, shape),
-            _ => self.activation(name, shape),
+            Keeping::Compressed { .. } => self.keeping(Keeping::Kept).activation_of(Element::Fp32, name, shape),
+            _ => self.activation_of(Element::Fp32, name, shape),
         }
     }
 
@@ -120,8 +127,23 @@ impl Pass<'_> {
         }
     }
 
-    /// A temporary.
+    /// What weights and the residual stream are.
+    pub fn stream(&self) -> Element {
+        self.plan.techniques.precision().stored()
+    }
+
+    /// A tensor in the type of the residual stream that is kept for backward.
+    pub fn activation(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
+        self.activation_of(self.stream(), name, shape)
+    }
+
+    /// A temporary in the type of the residual stream.
     pub fn workspace(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
+        Tensor::of(self.device, Category::Workspace, name, self.stream(), shape)
+    }
+
+    /// What is in fp32 whatever the precision, as a temporary.
+    pub fn exact_workspace(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
         Tensor::floats(self.device, Category::Workspace, name, shape)
     }
 }

@@ -17,7 +17,8 @@ use super::random::Random;
 use super::scopes;
 use crate::ranks::Group;
 use crate::techniques::{
-    Allocator, Checkpoint, Choice, GradientArguments, MemoryFraction, PoolCount, Rank, micro_batches, zero_gradient,
+    Allocator, Checkpoint, Choice, GradientArguments, LossScale, MemoryFraction, PoolCount, Precision, Rank, Scaled,
+    micro_batches, zero_gradient,
 };
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
@@ -31,6 +32,9 @@ pub struct Trainer {
     device: Rc<Device>,
     network: Network<Parameter>,
     optimizer: Optimizer,
+    /// Of fp16 only.
+    loss_scale: Option<LossScale>,
+    scaled: Option<Scaled>,
     steps: u64,
     /// What `--checkpoint auto` chose.
     choice: Option<Choice>,
@@ -62,10 +66,12 @@ impl Trainer {
         let mut rank = group.zip(plan.techniques.ranks.parallel).map(|(group, parallel)| Rank::new(group, parallel));
         let mut ordinal = 0;
         memscope::phase("model");
+        let element = plan.techniques.precision().stored();
         let mut network = Network::build(&plan.configuration, &plan.techniques.sharing, &mut |description| {
             let _scopes = scopes::module(module_of(&description.name));
             ordinal += 1;
-            let mut parameter = Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())?;
+            let mut parameter =
+                Parameter::new(&device, description, element, Random::new(plan.seed, &[0, ordinal]).bits())?;
             rank.as_ref().map_or(Ok(()), |rank| rank.made(&mut parameter))?;
             Ok::<Parameter, Error>(parameter)
         })?;
@@ -92,15 +98,25 @@ impl Trainer {
         let mut micro = Plan { batch: plan.batch / passes, ..plan.clone() };
         let mut choice = None;
         if plan.techniques.activations.checkpoint == Checkpoint::Auto {
-            let pass =
-                Pass { device: &device, plan: &micro, optimizer: None, keeping: Keeping::Kept, rank: rank.as_ref() };
+            let pass = Pass {
+                device: &device,
+                plan: &micro,
+                optimizer: None,
+                keeping: Keeping::Kept,
+                rank: rank.as_ref(),
+                loss_scale: 1.0,
+            };
             let chosen = layers::choose_segments(&pass, &network)?;
             for plan in [&mut plan, &mut micro] {
                 plan.techniques.activations.checkpoint = Checkpoint::Every(chosen.every);
             }
             choice = Some(chosen);
         }
-        Ok(Trainer { plan, micro, device, network, optimizer, steps: 0, choice, rank })
+        let loss_scale = match plan.techniques.precision() {
+            Precision::AmpFp16 => Some(LossScale::new(&device)?),
+            _ => None,
+        };
+        Ok(Trainer { plan, micro, device, network, optimizer, loss_scale, scaled: None, steps: 0, choice, rank })
     }
 
     /// What a technique chose by itself, in words.
@@ -134,7 +150,14 @@ impl Trainer {
             rank.reduce(self.network.parameters_mut())?;
             loss = rank.sum(loss)?;
         }
-        if !in_backward {
+        if self.plan.techniques.types.inject_inf == Some(self.steps) {
+            self.inject_infinity()?;
+        }
+        let found = self.unscale()?;
+        self.scaled = self.loss_scale.as_mut().map(|scale| scale.end_step(found));
+        if found {
+            self.optimizer.skip_step();
+        } else if !in_backward {
             memscope::phase("optimizer");
             self.optimizer.step(self.network.parameters_mut())?;
         }
@@ -145,6 +168,26 @@ impl Trainer {
             self.device.empty_cache();
         }
         Ok(loss)
+    }
+
+    /// What became of the loss scale in the last step; none where there is no scale.
+    pub fn scaled(&self) -> Option<Scaled> {
+        self.scaled
+    }
+
+    /// Divides the gradients by the loss scale, if there is one; true if any was infinite or NaN.
+    fn unscale(&mut self) -> Result<bool, Error> {
+        let Some(scale) = &self.loss_scale else { return Ok(false) };
+        memscope::phase("unscale");
+        let parameters = self.network.parameters_mut();
+        scale.unscale(parameters.iter().filter_map(|parameter| parameter.gradient()))
+    }
+
+    /// Makes one number of the first gradient infinite, as an overflow would.
+    fn inject_infinity(&mut self) -> Result<(), Error> {
+        let parameters = self.network.parameters_mut();
+        let first = parameters.first().and_then(|parameter| parameter.gradient());
+        first.map_or(Ok(()), |gradient| gradient.set_first(&[f32::INFINITY]))
     }
 
     /// The loss of a batch.
@@ -167,7 +210,9 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::step`].
     pub fn gradients(&mut self, batch: &Batch) -> Result<Option<f32>, Error> {
-        self.passes(batch, false)
+        let loss = self.passes(batch, false)?;
+        self.unscale()?;
+        Ok(loss)
     }
 
     /// Forward and backward of every micro-batch; the sum of their losses.
@@ -188,11 +233,13 @@ impl Trainer {
         let inputs = self.upload(batch)?;
         memscope::phase("forward");
         let optimizer = update.then_some(&self.optimizer);
+        let loss_scale = self.loss_scale.as_ref().map_or(1.0, LossScale::scale);
         let pass = Pass {
             device: &self.device,
             plan: &self.micro,
             optimizer,
             keeping: Keeping::Kept,
+            loss_scale,
             rank: self.rank.as_ref(),
         };
         let (logits, saved) = forward::forward(&pass, &self.network, &inputs)?;
@@ -208,6 +255,8 @@ impl Trainer {
                 (loss, FromLoss::Gradient(gradient))
             }
         };
+        // Autocast ends here: weights are still needed in their cast, biases are not.
+        self.network.parameters_mut().into_iter().filter(|one| one.is_vector()).for_each(|bias| bias.drop_cast());
         memscope::phase("backward");
         backward::backward(&pass, &mut self.network, &inputs, saved, from_loss)?;
         self.read(&loss)
@@ -229,6 +278,7 @@ impl Trainer {
             plan: &self.plan,
             optimizer: None,
             keeping: Keeping::Kept,
+            loss_scale: 1.0,
             rank: self.rank.as_ref(),
         }
     }

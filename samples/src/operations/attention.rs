@@ -1,6 +1,6 @@
 //! Launchers of the attention kernels.
 
-use super::dimension;
+use super::{dimension, launch_move, launch_two};
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -30,7 +30,7 @@ pub(crate) fn split_qkv(qkv_apart: [&Tensor; 3], qkv: &Tensor, heads: Heads) -> 
     let [q, k, v] = qkv_apart;
     let [b, t, h, d] = heads.dimensions();
     let arguments = [q.into(), k.into(), v.into(), qkv.into(), b.into(), t.into(), h.into(), d.into()];
-    qkv.device().launch("split_qkv", geometry::elementwise(heads.elements()), &arguments)
+    launch_move(qkv, "split_qkv", geometry::elementwise(heads.elements()), &arguments)
 }
 
 /// The gradient of qkv from those of q, k and v.
@@ -39,7 +39,7 @@ pub(crate) fn split_qkv_backward(grad_qkv: &Tensor, gradients: [&Tensor; 3], hea
     let [q, k, v] = gradients;
     let [b, t, h, d] = heads.dimensions();
     let arguments = [grad_qkv.into(), q.into(), k.into(), v.into(), b.into(), t.into(), h.into(), d.into()];
-    grad_qkv.device().launch("split_qkv_backward", geometry::elementwise(heads.elements()), &arguments)
+    launch_move(grad_qkv, "split_qkv_backward", geometry::elementwise(heads.elements()), &arguments)
 }
 
 /// output (B, T, H, D) from input (B, H, T, D).
@@ -56,7 +56,7 @@ fn permute(kernel: &str, output: &Tensor, input: &Tensor, heads: Heads) -> Resul
     assert_eq!((output.elements(), input.elements()), (heads.elements(), heads.elements()), "{}", input.name());
     let [b, t, h, d] = heads.dimensions();
     let arguments = [output.into(), input.into(), b.into(), t.into(), h.into(), d.into()];
-    output.device().launch(kernel, geometry::elementwise(heads.elements()), &arguments)
+    launch_move(output, kernel, geometry::elementwise(heads.elements()), &arguments)
 }
 
 /// probabilities = softmax of scores (…, T, T), over the keys that a query sees.
@@ -68,8 +68,8 @@ pub(crate) fn softmax_forward(
 ) -> Result<(), Error> {
     assert_eq!(probabilities.elements(), scores.elements(), "{}", scores.name());
     let arguments = [probabilities.into(), scores.into(), dimension(sequence).into(), u32::from(causal).into()];
-    let launch = geometry::rows(scores.elements() / sequence);
-    scores.device().launch("softmax_forward", launch, &arguments)
+    let shape = geometry::rows(scores.elements() / sequence);
+    launch_two([probabilities, scores], "softmax_forward", shape, &arguments)
 }
 
 /// The gradient of the scores.
@@ -82,5 +82,5 @@ pub(crate) fn softmax_backward(
     let elements = probabilities.elements();
     assert_eq!((grad_scores.elements(), grad_probabilities.elements()), (elements, elements));
     let arguments = [grad_scores.into(), grad_probabilities.into(), probabilities.into(), dimension(sequence).into()];
-    probabilities.device().launch("softmax_backward", geometry::rows(elements / sequence), &arguments)
+    launch_two([grad_scores, probabilities], "softmax_backward", geometry::rows(elements / sequence), &arguments)
 }

@@ -1,5 +1,6 @@
 //! Launchers of the kernels that work on single elements.
 
+use super::{launch, launch_two};
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -7,7 +8,7 @@ use memscope_kernels::geometry;
 pub(crate) fn fill(output: &Tensor, value: f32) -> Result<(), Error> {
     let elements = output.elements();
     let arguments = [output.into(), elements.into(), value.into()];
-    output.device().launch("fill", geometry::elementwise(elements), &arguments)
+    launch(output, "fill", geometry::elementwise(elements), &arguments)
 }
 
 /// `output` becomes normally distributed with mean 0, the same for the same seed.
@@ -22,7 +23,7 @@ pub(crate) fn add(output: &Tensor, a: &Tensor, b: &Tensor) -> Result<(), Error> 
     let elements = output.elements();
     assert_eq!((a.elements(), b.elements()), (elements, elements), "{} + {}", a.name(), b.name());
     let arguments = [output.into(), a.into(), b.into(), elements.into()];
-    output.device().launch("add", geometry::elementwise(elements), &arguments)
+    launch_two([output, b], "add", geometry::elementwise(elements), &arguments)
 }
 
 /// output = gelu(input).
@@ -30,7 +31,7 @@ pub(crate) fn gelu_forward(output: &Tensor, input: &Tensor) -> Result<(), Error>
     let elements = output.elements();
     assert_eq!(input.elements(), elements, "{}", input.name());
     let arguments = [output.into(), input.into(), elements.into()];
-    output.device().launch("gelu_forward", geometry::elementwise(elements), &arguments)
+    launch(output, "gelu_forward", geometry::elementwise(elements), &arguments)
 }
 
 /// grad_input = grad_output · gelu'(input).
@@ -38,7 +39,7 @@ pub(crate) fn gelu_backward(grad_input: &Tensor, grad_output: &Tensor, input: &T
     let elements = grad_input.elements();
     assert_eq!((grad_output.elements(), input.elements()), (elements, elements), "{}", input.name());
     let arguments = [grad_input.into(), grad_output.into(), input.into(), elements.into()];
-    grad_input.device().launch("gelu_backward", geometry::elementwise(elements), &arguments)
+    launch(grad_input, "gelu_backward", geometry::elementwise(elements), &arguments)
 }
 
 /// The numbers of one AdamW update; see kernels/cu/adamw.cu.

@@ -1,6 +1,6 @@
 //! Launchers of the embedding kernels.
 
-use super::dimension;
+use super::{dimension, launch};
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -28,7 +28,7 @@ pub(crate) fn embedding_forward(
         dimension(sequence).into(),
         dimension(width).into(),
     ];
-    output.device().launch("embedding_forward", geometry::elementwise(output.elements()), &arguments)
+    launch(output, "embedding_forward", geometry::elementwise(output.elements()), &arguments)
 }
 
 /// Adds each row of grad_output to the entry of grad_table that `indices` names.
@@ -42,7 +42,7 @@ pub(crate) fn embedding_backward_table(
     assert!(grad_table.elements().is_multiple_of(width), "{}", grad_table.name());
     let arguments =
         [grad_table.into(), grad_output.into(), indices.into(), dimension(rows).into(), dimension(width).into()];
-    grad_table.device().launch("embedding_backward_table", geometry::rows(rows), &arguments)
+    launch(grad_table, "embedding_backward_table", geometry::rows(rows), &arguments)
 }
 
 /// grad_table = the sum of the rows of grad_output at each position, added to what is there if `accumulate`.
@@ -65,6 +65,6 @@ pub(crate) fn embedding_backward_position(
         dimension(width).into(),
         u32::from(accumulate).into(),
     ];
-    let launch = geometry::elementwise(grad_table.elements());
-    grad_table.device().launch("embedding_backward_position", launch, &arguments)
+    let shape = geometry::elementwise(grad_table.elements());
+    launch(grad_table, "embedding_backward_position", shape, &arguments)
 }

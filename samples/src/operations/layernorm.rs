@@ -1,6 +1,6 @@
 //! Launchers of the layer normalisation kernels.
 
-use super::dimension;
+use super::{dimension, launch};
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -28,7 +28,7 @@ pub(crate) fn layernorm_forward(
         dimension(width).into(),
         EPSILON.into(),
     ];
-    output.device().launch("layernorm_forward", geometry::rows(rows), &arguments)
+    launch(output, "layernorm_forward", geometry::rows(rows), &arguments)
 }
 
 /// The gradient of the input.
@@ -51,7 +51,7 @@ pub(crate) fn layernorm_backward_input(
         rstd.into(),
         dimension(width).into(),
     ];
-    grad_input.device().launch("layernorm_backward_input", geometry::rows(rows), &arguments)
+    launch(grad_input, "layernorm_backward_input", geometry::rows(rows), &arguments)
 }
 
 /// The gradients of weight and bias, in this order, added to what is there if `accumulate`.
@@ -77,6 +77,6 @@ pub(crate) fn layernorm_backward_parameters(
         dimension(width).into(),
         u32::from(accumulate).into(),
     ];
-    let launch = geometry::columns(dimension(width));
-    grad_weight.device().launch("layernorm_backward_parameters", launch, &arguments)
+    let shape = geometry::columns(dimension(width));
+    launch(grad_weight, "layernorm_backward_parameters", shape, &arguments)
 }

@@ -1,6 +1,6 @@
 //! Launchers of the loss kernels.
 
-use super::dimension;
+use super::{dimension, launch};
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -8,7 +8,7 @@ use memscope_kernels::geometry;
 pub(crate) fn log_softmax_forward(log_probabilities: &Tensor, logits: &Tensor, vocabulary: u64) -> Result<(), Error> {
     assert_eq!(log_probabilities.elements(), logits.elements());
     let arguments = [log_probabilities.into(), logits.into(), dimension(vocabulary).into()];
-    logits.device().launch("log_softmax_forward", geometry::rows(logits.elements() / vocabulary), &arguments)
+    launch(logits, "log_softmax_forward", geometry::rows(logits.elements() / vocabulary), &arguments)
 }
 
 /// The gradient of the logits.
@@ -22,8 +22,8 @@ pub(crate) fn log_softmax_backward(
     assert_eq!((grad_logits.elements(), grad_log_probabilities.elements()), (elements, elements));
     let arguments =
         [grad_logits.into(), grad_log_probabilities.into(), log_probabilities.into(), dimension(vocabulary).into()];
-    let launch = geometry::rows(elements / vocabulary);
-    log_probabilities.device().launch("log_softmax_backward", launch, &arguments)
+    let shape = geometry::rows(elements / vocabulary);
+    launch(grad_logits, "log_softmax_backward", shape, &arguments)
 }
 
 /// loss (1) = -scale · the sum of the targets' log-probabilities; a negative target does not count.

@@ -1,6 +1,6 @@
 //! Launchers of the matrix product and of the bias's gradient.
 
-use super::dimension;
+use super::{dimension, launch};
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -50,6 +50,8 @@ pub(crate) fn matmul(product: &Product<'_>) -> Result<(), Error> {
     let Product { output, a, b, bias, alpha, accumulate } = *product;
     let (m, n, k) = (a.rows, b.columns, a.columns);
     let batches = output.elements() / (m * n);
+    let kinds = [Some(a.tensor), Some(b.tensor), bias].map(|tensor| tensor.map_or(output.element(), Tensor::element));
+    assert_eq!(kinds, [output.element(); 3], "{} · {}", a.tensor.name(), b.tensor.name());
     assert_eq!(b.rows, k, "{} · {}", a.tensor.name(), b.tensor.name());
     assert_eq!(output.elements(), batches * m * n, "{}", output.name());
     assert_eq!(a.tensor.elements(), batches * m * k, "{}", a.tensor.name());
@@ -75,7 +77,7 @@ pub(crate) fn matmul(product: &Product<'_>) -> Result<(), Error> {
         alpha.into(),
         if accumulate { 1.0_f32 } else { 0.0 }.into(),
     ];
-    output.device().launch("matmul", geometry::matmul(m, n, batches), &arguments)
+    launch(output, "matmul", geometry::matmul(m, n, batches), &arguments)
 }
 
 /// grad_bias = the sum of the rows of grad_output, added to what is there if `accumulate`.
@@ -89,5 +91,5 @@ pub(crate) fn bias_backward(grad_bias: &Tensor, grad_output: &Tensor, accumulate
         dimension(width).into(),
         u32::from(accumulate).into(),
     ];
-    grad_bias.device().launch("bias_backward", geometry::columns(dimension(width)), &arguments)
+    launch(grad_bias, "bias_backward", geometry::columns(dimension(width)), &arguments)
 }

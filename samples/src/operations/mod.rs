@@ -6,6 +6,11 @@
 //! Every function fails with [`crate::Error::Driver`] when the launch does, and panics when the sizes do not agree, which
 //! is a fault of the model's code and never of a user's arguments.
 
+use crate::device::Argument;
+use crate::tensor::Element;
+use crate::{Error, Tensor};
+use memscope_kernels::Launch;
+
 mod attention;
 mod batchnorm;
 mod compress;
@@ -18,6 +23,7 @@ mod loss;
 mod matmul;
 mod optimizers;
 mod pooling;
+mod precision;
 
 pub(crate) use attention::{
     Heads, merge_heads, merge_heads_backward, softmax_backward, softmax_forward, split_qkv, split_qkv_backward,
@@ -38,6 +44,36 @@ pub(crate) use optimizers::{
     Adafactor, adafactor_matrix, adafactor_vector, adamw_apply, adamw_denominator, adamw_moments, adamw8bit, sgd,
 };
 pub(crate) use pooling::{Windows, averagepool_backward, averagepool_forward, maxpool_backward, maxpool_forward};
+pub(crate) use precision::{adamw_bf16, cast, unscale};
+
+/// Launches a kernel on tensors of one kind: the sibling for 16 bits takes what they are as its last argument.
+fn launch(kind: &Tensor, kernel: &str, launch: Launch, arguments: &[Argument]) -> Result<(), Error> {
+    match kind.element() {
+        Element::Fp32 => kind.device().launch(kernel, launch, arguments),
+        element => {
+            let arguments = [arguments, &[element.code().into()]].concat();
+            kind.device().launch(&format!("half_{kernel}"), launch, &arguments)
+        }
+    }
+}
+
+/// Launches a kernel that only moves elements.
+fn launch_move(kind: &Tensor, kernel: &str, launch: Launch, arguments: &[Argument]) -> Result<(), Error> {
+    match kind.element() {
+        Element::Fp32 => kind.device().launch(kernel, launch, arguments),
+        _ => kind.device().launch(&format!("half_{kernel}"), launch, arguments),
+    }
+}
+
+/// Launches a kernel on tensors of two kinds, of which the sibling for 16 bits takes what they are as its last arguments.
+fn launch_two(kinds: [&Tensor; 2], kernel: &str, launch: Launch, arguments: &[Argument]) -> Result<(), Error> {
+    let elements = kinds.map(Tensor::element);
+    if elements == [Element::Fp32; 2] {
+        return kinds[0].device().launch(kernel, launch, arguments);
+    }
+    let arguments = [arguments, &elements.map(|element| element.code().into())].concat();
+    kinds[0].device().launch(&format!("half_{kernel}"), launch, &arguments)
+}
 
 /// A dimension as kernels take it: the arguments were checked to fit (gpt/arguments.rs).
 fn dimension(size: u64) -> u32 {

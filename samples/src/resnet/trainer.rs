@@ -8,6 +8,7 @@ use super::network::Network;
 use super::pass::{Inputs, Pass};
 use super::{backward, forward};
 use crate::gpt::{Optimizer, Parameter, module_of, random::Random, scopes};
+use crate::tensor::Element;
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -33,7 +34,7 @@ impl Trainer {
         let network = Network::build(&plan.configuration, &mut |_, description| {
             let _scopes = scopes::module(module_of(&description.name));
             ordinal += 1;
-            Parameter::new(&device, description, Random::new(plan.seed, &[0, ordinal]).bits())
+            Parameter::new(&device, description, Element::Fp32, Random::new(plan.seed, &[0, ordinal]).bits())
         })?;
         let optimizer = Optimizer::new(plan.optimizer, plan.learning_rate);
         Ok(Trainer { plan: plan.clone(), device, network, optimizer, steps: 0 })

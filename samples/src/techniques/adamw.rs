@@ -40,7 +40,8 @@ pub(super) fn reach_moments(parameter: &mut Update<'_>) -> Result<(), Error> {
     let Update { name, shape, weight, state, .. } = parameter;
     if state.is_none() {
         let make = |moment: &str| {
-            let tensor = Tensor::floats(weight.device(), Category::Optimizer, &format!("{name}.{moment}"), shape)?;
+            let (name, element) = (format!("{name}.{moment}"), weight.element());
+            let tensor = Tensor::of(weight.device(), Category::Optimizer, &name, element, shape)?;
             operations::fill(&tensor, 0.0)?;
             Ok::<Tensor, Error>(tensor)
         };

@@ -17,11 +17,13 @@ mod flash_attention;
 pub(crate) mod foreach;
 mod gradients;
 mod lora;
+mod loss_scale;
 mod memory_fraction;
 pub(crate) mod offload;
 mod optimizer;
 pub(crate) mod optimizer_in_backward;
 mod parallel;
+mod precision;
 mod sgd;
 mod sharing;
 mod workload;
@@ -39,6 +41,8 @@ pub use compress_activations::Compression;
 pub(crate) use eight_bit::States;
 pub use flash_attention::Attention;
 pub use gradients::GradientArguments;
+pub(crate) use loss_scale::LossScale;
+pub use loss_scale::{ScaleRule, Scaled};
 pub(crate) use memory_fraction::Budget;
 pub use memory_fraction::MemoryFraction;
 pub use offload::Offload;
@@ -46,6 +50,7 @@ pub use optimizer::{EmbeddingStates, Kind, OptimizerArguments};
 pub(crate) use optimizer::{State, Update, update};
 pub(crate) use parallel::Rank;
 pub use parallel::{Parallel, RankArguments};
+pub use precision::{Precision, PrecisionArguments};
 pub use sharing::SharingArguments;
 pub use workload::{Allocator, Workload, WorkloadArguments};
 pub use zero_grad::ZeroGrad;
@@ -60,6 +65,9 @@ pub struct Techniques {
     /// Gradients.
     #[command(flatten)]
     pub gradients: GradientArguments,
+    /// Types.
+    #[command(flatten)]
+    pub types: PrecisionArguments,
     /// Keep this in pinned host memory and work on it there
     #[arg(long, value_name = "WHAT", value_enum)]
     pub offload: Option<Offload>,
@@ -81,6 +89,11 @@ pub struct Techniques {
 }
 
 impl Techniques {
+    /// The types of weights, products and what is kept.
+    pub fn precision(&self) -> Precision {
+        self.types.precision
+    }
+
     /// Checks what can be checked before the device is touched.
     ///
     /// # Errors
@@ -90,6 +103,7 @@ impl Techniques {
         self.gradients.check(self.optimizer.foreach)?;
         self.workload.check()?;
         self.ranks.check(self)?;
+        precision::check(self)?;
         if self.offload.is_some() {
             let OptimizerArguments { kind, foreach, .. } = self.optimizer;
             let other = match (kind, foreach, self.gradients.optimizer_in_backward) {

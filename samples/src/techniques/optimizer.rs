@@ -13,7 +13,8 @@
 //! All are allocated at the first step, parameter by parameter, and stay.
 
 use super::offload::OnHost;
-use super::{adafactor, adamw, eight_bit, sgd};
+use super::{adafactor, adamw, eight_bit, precision, sgd};
+use crate::tensor::Element;
 use crate::{Error, Tensor};
 
 /// An optimizer.
@@ -111,6 +112,8 @@ pub(crate) struct Update<'a> {
     pub shape: &'a [u64],
     pub weight: &'a Tensor,
     pub gradient: &'a Tensor,
+    /// Of what is random in an update.
+    pub seed: u64,
     /// None before the parameter's first update.
     pub state: &'a mut Option<State>,
 }
@@ -130,6 +133,7 @@ pub(crate) fn update(
     step: i32,
 ) -> Result<(), Error> {
     match arguments.kind {
+        Kind::AdamW if parameter.weight.element() == Element::Bf16 => precision::update(parameter, rate, step),
         Kind::Sgd => sgd::update(parameter, rate),
         Kind::Momentum => sgd::update_with_momentum(parameter, rate),
         Kind::AdamW => adamw::update(parameter, rate, step),

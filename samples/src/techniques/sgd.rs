@@ -20,7 +20,7 @@ pub(super) fn update(parameter: &Update<'_>, rate: f32) -> Result<(), Error> {
 
 /// b ← 0.9·b + g; w ← w - rate · b. The velocity begins as 0.
 pub(super) fn update_with_momentum(parameter: &mut Update<'_>, rate: f32) -> Result<(), Error> {
-    let Update { name, shape, weight, gradient, state } = parameter;
+    let Update { name, shape, weight, gradient, state, .. } = parameter;
     if state.is_none() {
         let name = format!("{name}.momentum_buffer");
         let velocity = Tensor::floats(weight.device(), Category::Optimizer, &name, shape)?;

@@ -13,6 +13,8 @@
 //! | measured | one pass, measured |
 //! | optimizers | each optimizer: losses that fall, states, updates against f64 |
 //! | placement | memory that is elsewhere, or less: offloading, a fraction of the device, the largest batch |
+//! | precision | 16 bits: losses, gradients against fp32, the loss scale |
+//! | precision_bytes | 16 bits: what each category takes, against arithmetic by hand |
 //! | ranks | several ranks: the losses of one, and what each keeps |
 //! | reference | the forward pass against an independent one in f64 |
 //! | sharing | weights that are shared, or frozen beside adapters |
@@ -31,6 +33,8 @@ mod lifetimes;
 mod measured;
 mod optimizers;
 mod placement;
+mod precision;
+mod precision_bytes;
 mod ranks;
 mod reference;
 mod resnet_reference;

@@ -1,0 +1,139 @@
+//! In which type training computes and keeps its numbers: fp32, automatic mixed precision, or bf16 alone.
+//!
+//! Mixed precision (Micikevicius et al. 2018, as PyTorch's autocast has it). Weights, gradients and optimizer stay in fp32. A
+//! matrix product takes and gives 16 bits and sums in fp32; layer norm, log-softmax and loss are in fp32; what adds or rearranges
+//! runs in the type of its inputs, so that the residual stream is fp32:
+//!
+//! | in 16 bits | in fp32 | as its input |
+//! | --- | --- | --- |
+//! | qkv, scores, context, projection, the MLP's layers, BERT's transform, the decoder | layer norm, log-softmax, loss, embeddings, the sum with the residual | heads apart and together, GELU |
+//!
+//! Attention is one operation of the 16-bit list, as scaled_dot_product_attention is: its softmax computes in fp32 and keeps 16
+//! bits. Written out under autocast, the softmax would be on the fp32 list and its result be kept twice, in 6 bytes an element.
+//!
+//! Bytes. W is 4·P + 2·C at most, C elements of the weights and biases that products read: they are cast once in a forward pass
+//! (autocast's cache). A bias's cast is freed when the loss is computed, where autocast ends; a weight's when its layer's backward
+//! pass has read it. A of a layer: n·h·36 + 2·b·a·s² + 16·n instead of n·h·64 + 4·b·a·s² + 16·n. G 4·P, O 8·P. T gains a 16-bit
+//! gradient of one weight at a time.
+//!
+//! bf16 alone: W 2·P, G 2·P, O 4·P: two moments of bf16, 8 bytes a parameter in all. No master weights: the update is rounded
+//! stochastically (kernels/cu/adamw_bf16.cu), since bf16's steps are far larger than an update. Everything kept is bf16 but the
+//! statistics of norms and the log-probabilities. By arithmetic.
+
+use super::optimizer::{State, Update};
+use super::{Attention, Kind, Techniques, adamw};
+use crate::tensor::Element;
+use crate::{Error, operations};
+
+/// The types of a training.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum Precision {
+    /// Everything in fp32
+    #[default]
+    Fp32,
+    /// Matrix products in fp16, with a dynamic loss scale
+    AmpFp16,
+    /// Matrix products in bf16
+    AmpBf16,
+    /// Everything in bf16, with stochastic rounding of updates (adamw)
+    Bf16,
+}
+
+impl Precision {
+    /// What weights, gradients and the residual stream are.
+    pub(crate) fn stored(self) -> Element {
+        match self {
+            Precision::Bf16 => Element::Bf16,
+            _ => Element::Fp32,
+        }
+    }
+
+    /// What matrix products take and give.
+    pub(crate) fn of_products(self) -> Element {
+        match self {
+            Precision::Fp32 => Element::Fp32,
+            Precision::AmpFp16 => Element::Fp16,
+            Precision::AmpBf16 | Precision::Bf16 => Element::Bf16,
+        }
+    }
+
+    /// True where logits are cast to fp32 before the log-softmax, and their gradient back: PyTorch's log-softmax reads fp16 and
+    /// gives fp32, and bf16 not.
+    pub(crate) fn casts_logits(self) -> bool {
+        self == Precision::AmpBf16
+    }
+
+    /// True where the two differ, and casts lie between them.
+    pub(crate) fn is_mixed(self) -> bool {
+        self.stored() != self.of_products()
+    }
+}
+
+/// The flags of precision.
+#[derive(clap::Args, Clone, Copy, PartialEq, Debug, Default)]
+pub struct PrecisionArguments {
+    /// Types of weights, products and what is kept
+    #[arg(long, value_name = "TYPES", value_enum, default_value_t)]
+    pub precision: Precision,
+    /// Make a gradient infinite in this step, to show how amp-fp16 skips it
+    #[arg(long, value_name = "STEP")]
+    pub inject_inf: Option<u64>,
+}
+
+/// Checks that the flags combine with the others.
+pub(super) fn check(techniques: &Techniques) -> Result<(), Error> {
+    let PrecisionArguments { precision, inject_inf } = techniques.types;
+    let refused = |text: String| Err(Error::Arguments(text));
+    if inject_inf.is_some() && precision != Precision::AmpFp16 {
+        return refused("--inject-inf shows the loss scale of --precision amp-fp16; the others have none".to_owned());
+    }
+    if precision == Precision::AmpFp16 && techniques.gradients.optimizer_in_backward {
+        return refused(
+            "--precision amp-fp16 does not combine with --optimizer-in-backward: only all gradients together say whether the \
+             step is skipped"
+                .to_owned(),
+        );
+    }
+    if precision != Precision::Fp32 && techniques.activations.attention == Attention::Flash {
+        return refused(
+            "--precision does not combine with --attention flash, whose kernels are in fp32 here".to_owned(),
+        );
+    }
+    if precision != Precision::Fp32 && techniques.activations.chunked_loss.is_some() {
+        return refused("--precision does not combine with --chunked-loss, which is in fp32 here".to_owned());
+    }
+    let fp32_only = [
+        (techniques.activations.compress_activations.is_some(), "--compress-activations"),
+        (techniques.sharing.share_layers.is_some(), "--share-layers"),
+        (techniques.sharing.share_qk, "--share-qk"),
+        (techniques.sharing.lora.is_some(), "--lora"),
+        (techniques.ranks.ranks.is_some(), "--ranks"),
+    ];
+    if let Some((_, flag)) = fp32_only.iter().find(|(given, _)| *given && precision != Precision::Fp32) {
+        return refused(format!("--precision does not combine with {flag}, which is in fp32 here"));
+    }
+    if precision == Precision::Bf16 {
+        let other = if techniques.optimizer.kind != Kind::AdamW {
+            Some("this --optimizer: only adamw rounds its updates stochastically")
+        } else if techniques.optimizer.foreach {
+            Some("--foreach: only the fused update rounds stochastically")
+        } else if techniques.offload.is_some() {
+            Some("--offload: the host's update is in fp32")
+        } else {
+            None
+        };
+        if let Some(other) = other {
+            return refused(format!("--precision bf16 does not combine with {other}"));
+        }
+    }
+    Ok(())
+}
+
+/// Updates a bf16 parameter, whose moments are bf16 and begin as 0. The rounding depends on the parameter's seed and the step.
+pub(super) fn update(parameter: &mut Update<'_>, rate: f32, step: i32) -> Result<(), Error> {
+    let by = adamw::numbers(rate, step, parameter.is_matrix());
+    adamw::reach_moments(parameter)?;
+    let Some(State::Moments([first, second])) = parameter.state else { unreachable!("made above") };
+    let seed = parameter.seed.wrapping_add((step as u64) << 32);
+    operations::adamw_bf16(parameter.weight, [first, second], parameter.gradient, &by, seed)
+}

@@ -1,0 +1,176 @@
+//! Mixed precision and bf16: losses that fall as fp32's do, gradients against fp32's, the loss scale, stochastic rounding that
+//! repeats.
+
+use crate::device::{self, COMPUTING};
+use crate::training::{assert_learns, losses, small};
+use memscope_samples::gpt::{self, GptArguments, Model, Plan, Progress, Trainer, batch};
+use memscope_samples::techniques::{
+    Checkpoint, GradientArguments, Precision, PrecisionArguments, Techniques, ZeroGrad,
+};
+use memscope_samples::{Device, Element};
+
+fn with(precision: Precision) -> GptArguments {
+    let types = PrecisionArguments { precision, inject_inf: None };
+    GptArguments { techniques: Techniques { types, ..Techniques::default() }, ..small() }
+}
+
+const LOW: [Precision; 3] = [Precision::AmpFp16, Precision::AmpBf16, Precision::Bf16];
+
+/// Tied and untied GPT-2, and BERT.
+fn models(arguments: &GptArguments) -> [GptArguments; 3] {
+    let bert = GptArguments { model: Model::BertBase, vocabulary: Some(256), ..arguments.clone() };
+    [arguments.clone(), GptArguments { untied: true, ..arguments.clone() }, bert]
+}
+
+/// Mixed precision follows fp32 step by step; bf16 alone, whose weights have 8 bits, learns as well in the end.
+#[test]
+fn every_precision_learns() {
+    device::run("precision::every_precision_learns", COMPUTING, || {
+        let exact = losses(&small());
+        for precision in LOW {
+            let low = losses(&with(precision));
+            assert_learns(&low);
+            assert_ne!(low, exact, "{precision:?}");
+            let allowed = if precision == Precision::Bf16 { 0.3 } else { 0.05 };
+            for (step, (exact, low)) in exact.iter().zip(&low).enumerate() {
+                assert!((exact - low).abs() < allowed, "step {step}: {exact} in fp32, {low} in {precision:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_small_bert_learns_in_mixed_precision() {
+    device::run("precision::a_small_bert_learns_in_mixed_precision", COMPUTING, || {
+        for precision in [Precision::AmpFp16, Precision::AmpBf16] {
+            let arguments = GptArguments { model: Model::BertBase, vocabulary: Some(256), ..with(precision) };
+            assert_learns(&losses(&GptArguments { steps: Some(40), ..arguments }));
+        }
+    });
+}
+
+/// Gradients of every parameter and the loss of one batch, with the weights of `weights` if they are given.
+fn gradients(arguments: &GptArguments, weights: Option<&[Vec<f32>]>) -> (f32, Vec<(String, Vec<f32>, Vec<f32>)>) {
+    let plan = Plan::new(arguments).unwrap();
+    let batch = batch(&plan.configuration, plan.batch, plan.sequence, 3, 9);
+    let mut trainer = Trainer::new(&plan, Device::open().unwrap()).unwrap();
+    for (parameter, weights) in trainer.parameters_mut().into_iter().zip(weights.unwrap_or_default()) {
+        parameter.weight_mut().set(weights).unwrap();
+    }
+    let loss = trainer.gradients(&batch).unwrap().expect("this device computes");
+    let of = |parameter: &&mut gpt::Parameter| {
+        let gradient = parameter.gradient().expect("backward reaches every parameter");
+        assert_eq!(gradient.element(), parameter.weight().element(), "{}", parameter.name());
+        (parameter.name().to_owned(), parameter.weight().to_host().unwrap(), gradient.to_host().unwrap())
+    };
+    (loss, trainer.parameters_mut().iter().map(of).collect())
+}
+
+fn size(values: impl Iterator<Item = f32>) -> f64 {
+    values.map(|value| f64::from(value).powi(2)).sum::<f64>().sqrt()
+}
+
+/// Of the same weights, which are bf16 numbers where the parameters are. From the embedding to the loss a number of this model
+/// of one layer is rounded to 16 bits by some 16 results in a row, and by as many on the way back; each moves it by a unit u at
+/// most (2⁻¹¹ of fp16, 2⁻⁸ of bf16) of the numbers that are summed there. If every rounding went the same way, a gradient would
+/// be off by 32·u of its size; where terms cancel, by more of what is left: the check allows twice that, of the tensor's norm.
+#[test]
+fn gradients_are_those_of_fp32_within_the_roundings() {
+    device::run("precision::gradients_are_those_of_fp32_within_the_roundings", COMPUTING, || {
+        for precision in LOW {
+            let unit = if precision == Precision::AmpFp16 { 2_f64.powi(-11) } else { 2_f64.powi(-8) };
+            for (low, exact) in models(&with(precision)).iter().zip(&models(&small())) {
+                let (low_loss, low) = gradients(low, None);
+                let weights: Vec<Vec<f32>> = low.iter().map(|(_, weights, _)| weights.clone()).collect();
+                let (exact_loss, exact) = gradients(exact, Some(&weights));
+                assert!(f64::from((low_loss - exact_loss).abs()) < 4.0 * unit * f64::from(exact_loss));
+                for ((name, _, low), (_, _, exact)) in low.iter().zip(&exact) {
+                    let distance = size(low.iter().zip(exact).map(|(low, exact)| low - exact));
+                    let share = distance / size(exact.iter().copied());
+                    assert!(share < 64.0 * unit, "{precision:?}, {name}: {} units", share / unit);
+                    assert!(share > 0.0, "{precision:?}, {name}: not rounded at all");
+                }
+            }
+        }
+    });
+}
+
+/// Accumulated over micro-batches, and added to zeros that were kept: the same gradients within the same bound.
+#[test]
+fn precision_combines_with_accumulation_and_kept_gradients() {
+    device::run("precision::precision_combines_with_accumulation_and_kept_gradients", COMPUTING, || {
+        for precision in LOW {
+            let mut arguments = with(precision);
+            arguments.techniques.gradients =
+                GradientArguments { accumulate: Some(2), zero_grad: ZeroGrad::Zero, ..GradientArguments::default() };
+            assert_learns(&losses(&arguments));
+        }
+        let mut early = with(Precision::AmpBf16);
+        early.steps = Some(6);
+        let plain = losses(&early);
+        early.techniques.gradients.optimizer_in_backward = true;
+        assert_eq!(losses(&early), plain);
+    });
+}
+
+/// The step with an infinity in a gradient changes no weight; the scale is halved, and training goes on.
+#[test]
+fn an_injected_infinity_skips_a_step_and_halves_the_scale() {
+    device::run("precision::an_injected_infinity_skips_a_step_and_halves_the_scale", COMPUTING, || {
+        let mut arguments = with(Precision::AmpFp16);
+        arguments.techniques.types.inject_inf = Some(3);
+        let mut trainer = Trainer::new(&Plan::new(&arguments).unwrap(), Device::open().unwrap()).unwrap();
+        let weights = |trainer: &mut Trainer| -> Vec<Vec<f32>> {
+            trainer.parameters_mut().iter().map(|parameter| parameter.weight().to_host().unwrap()).collect()
+        };
+        let mut before = weights(&mut trainer);
+        for (step, scale) in [(1, 65_536.0), (2, 65_536.0), (3, 65_536.0), (4, 32_768.0), (5, 32_768.0)] {
+            trainer.step().unwrap();
+            let scaled = trainer.scaled().expect("fp16 has a scale");
+            assert_eq!((scaled.scale, scaled.skipped), (scale, step == 3), "step {step}");
+            let after = weights(&mut trainer);
+            assert_eq!(after == before, step == 3, "step {step}");
+            before = after;
+        }
+        let mut lines = Vec::new();
+        let outcome = gpt::train(&arguments, &mut |progress: Progress| {
+            lines.push(progress.to_string());
+            Ok(())
+        });
+        assert_learns(&outcome.unwrap().losses.into_iter().map(Option::unwrap).collect::<Vec<f32>>());
+        assert!(lines[2].contains("  scale 65536  "), "{}", lines[2]);
+        assert!(lines[3].contains("  scale 65536, step skipped: a gradient is infinite or NaN  "), "{}", lines[3]);
+        assert!(lines[4].contains("  scale 32768  "), "{}", lines[4]);
+    });
+}
+
+/// Blocks that are computed again read the same casts: the same losses, bit for bit.
+#[test]
+fn checkpointing_changes_no_bit() {
+    device::run("precision::checkpointing_changes_no_bit", COMPUTING, || {
+        for precision in LOW {
+            let mut arguments = GptArguments { steps: Some(4), layers: Some(3), ..with(precision) };
+            let kept = losses(&arguments);
+            for checkpoint in [Checkpoint::Every(2), Checkpoint::Selective, Checkpoint::Auto] {
+                arguments.techniques.activations.checkpoint = checkpoint;
+                assert_eq!(losses(&arguments), kept, "{precision:?}, {checkpoint:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn bf16_repeats_bit_for_bit() {
+    device::run("precision::bf16_repeats_bit_for_bit", COMPUTING, || {
+        let arguments = GptArguments { steps: Some(6), ..with(Precision::Bf16) };
+        assert_eq!(losses(&arguments), losses(&arguments));
+        let mut trainer = Trainer::new(&Plan::new(&arguments).unwrap(), Device::open().unwrap()).unwrap();
+        trainer.step().unwrap();
+        for parameter in trainer.parameters_mut() {
+            let moments = parameter.moments().expect("made at the first step");
+            for tensor in [parameter.weight(), parameter.gradient().expect("kept"), &moments[0], &moments[1]] {
+                assert_eq!(tensor.element(), Element::Bf16, "{}", tensor.name());
+            }
+        }
+    });
+}

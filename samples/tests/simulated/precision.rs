@@ -49,8 +49,11 @@ fn a_small_bert_learns_in_mixed_precision() {
     });
 }
 
+/// A parameter: its name, its weights, its gradient.
+type Of = (String, Vec<f32>, Vec<f32>);
+
 /// Gradients of every parameter and the loss of one batch, with the weights of `weights` if they are given.
-fn gradients(arguments: &GptArguments, weights: Option<&[Vec<f32>]>) -> (f32, Vec<(String, Vec<f32>, Vec<f32>)>) {
+fn gradients(arguments: &GptArguments, weights: Option<&[Vec<f32>]>) -> (f32, Vec<Of>) {
     let plan = Plan::new(arguments).unwrap();
     let batch = batch(&plan.configuration, plan.batch, plan.sequence, 3, 9);
     let mut trainer = Trainer::new(&plan, Device::open().unwrap()).unwrap();

@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn the_loss_is_read_as_the_trainers_print_it() {
         let time = Duration::from_millis(20);
-        let line = |number, loss| gpt::Progress::Step { number, of: 2, loss, time }.to_string();
+        let line = |number, loss| gpt::Progress::Step { number, of: 2, loss, scaled: None, time }.to_string();
         let output = format!("{}\n{}\n", line(1, Some(5.5)), line(2, Some(4.25)));
         assert_eq!(last_loss(&output), Some(4.25));
         assert_eq!(last_loss(&format!("{}\n", line(2, None))), None);

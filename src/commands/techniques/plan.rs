@@ -70,7 +70,7 @@ impl Plan {
     /// The rows. What every run shares must be right.
     pub fn rows(&self, steps: u64) -> Result<Vec<Planned>> {
         if let Err(refused) = trial::check(self.sample, &self.arguments(&[], steps)) {
-            return Err(trial::as_usage(refused));
+            return Err(trial::as_usage(*refused));
         }
         Ok(self.items.iter().map(|item| self.row(item, steps)).collect())
     }
@@ -81,7 +81,7 @@ impl Plan {
             parts.join(between)
         };
         let arguments = self.arguments(&item.techniques, steps);
-        let refused = trial::check(self.sample, &arguments).err();
+        let refused = trial::check(self.sample, &arguments).err().map(|refused| *refused);
         let devices = item.techniques.iter().map(|technique| technique.devices).max().unwrap_or(1);
         let row = Row {
             name: item.name.clone(),

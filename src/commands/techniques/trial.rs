@@ -71,9 +71,9 @@ pub struct Place {
 }
 
 /// Checks the arguments of `memscope sample` as the sample itself does; a refusal ends the trial.
-pub fn check(sample: &str, arguments: &[String]) -> Result<(), Ended> {
+pub fn check(sample: &str, arguments: &[String]) -> Result<(), Box<Ended>> {
     let words = ["memscope", "sample", sample].into_iter().chain(arguments.iter().map(String::as_str));
-    let parsed = Arguments::try_parse_from(words).map_err(|error| refusal(sample, &error))?;
+    let parsed = Arguments::try_parse_from(words).map_err(|error| Box::new(refusal(sample, &error)))?;
     let checked = match parsed.command {
         Command::Sample(arguments) => match arguments.sample {
             Sample::Gpt(arguments) => gpt::Plan::new(&arguments).map(drop),
@@ -81,7 +81,7 @@ pub fn check(sample: &str, arguments: &[String]) -> Result<(), Ended> {
         },
         _ => Ok(()),
     };
-    checked.map_err(|error| Ended::without(Outcome::DoesNotCombine, error.to_string()))
+    checked.map_err(|error| Box::new(Ended::without(Outcome::DoesNotCombine, error.to_string())))
 }
 
 /// What the command line did not take, as a sentence.

@@ -203,7 +203,7 @@ pub struct SampleArguments {
 #[derive(Subcommand, Debug)]
 pub enum Sample {
     /// A GPT (or BERT) trained in fp32 with AdamW and a hand-written backward pass.
-    Gpt(memscope_samples::gpt::GptArguments),
+    Gpt(Box<memscope_samples::gpt::GptArguments>),
     /// A ResNet trained in fp32 on made-up images, with a hand-written backward pass.
     Resnet(memscope_samples::resnet::ResnetArguments),
 }

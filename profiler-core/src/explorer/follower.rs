@@ -138,12 +138,14 @@ struct Following {
     entries: Option<Entries>,
     /// When an entry came last.
     moved: Instant,
+    /// What had been recorded when the reading began is still being read, or it is not known yet whether more will come.
+    reading: bool,
 }
 
 impl Following {
     /// A session of which everything is known.
     fn of(explorer: Explorer) -> Following {
-        Following { explorer, folder: None, entries: None, moved: Instant::now() }
+        Following { explorer, folder: None, entries: None, moved: Instant::now(), reading: false }
     }
 
     fn new(folder: SessionFolder, limits: Limits) -> Following {
@@ -156,7 +158,8 @@ impl Following {
                 None
             }
         };
-        Following { explorer, folder: Some(folder), entries, moved: Instant::now() }
+        let reading = entries.is_some();
+        Following { explorer, folder: Some(folder), entries, moved: Instant::now(), reading }
     }
 
     fn run(mut self, board: &Board, wake: &dyn Fn()) {
@@ -177,7 +180,9 @@ impl Following {
             let due = self.explorer.due().is_some_and(|due| due <= now);
             // In the middle of a backlog only what is asked anew is answered at once.
             if new || (turn && (changed || due)) {
-                board.publish(self.explorer.answer(&query));
+                let mut answer = self.explorer.answer(&query);
+                answer.session.reading = self.reading && !self.explorer.is_ended();
+                board.publish(answer);
                 wake();
                 answered = Some((questions, now));
                 changed = false;
@@ -211,6 +216,7 @@ impl Following {
                         *changed |= self.explorer.notice(notice);
                     }
                     *changed |= self.notice_the_end();
+                    *changed |= self.has_read_all();
                     return false;
                 }
             }
@@ -232,7 +238,19 @@ impl Following {
             return false;
         }
         self.explorer.broke_off();
+        if let Some(folder) = &self.folder {
+            let path = folder.path().display();
+            self.explorer.notice(&format!("its memscope has died: `memscope recover {path}` makes the profile"));
+        }
         true
+    }
+
+    /// True when it has just turned out that what was recorded has been read: from now on what is shown is the present, or the end.
+    fn has_read_all(&mut self) -> bool {
+        let known = || self.explorer.is_ended() || self.folder.as_ref().is_some_and(SessionFolder::is_being_recorded);
+        let turned = self.reading && known();
+        self.reading &= !turned;
+        turned
     }
 
     /// Waits for a question, for more entries, or for the turn of an answer: whether there is something new to tell is known,

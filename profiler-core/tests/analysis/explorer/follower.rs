@@ -107,6 +107,34 @@ fn a_session_that_breaks_off_is_told_as_such() {
 }
 
 #[test]
+fn what_is_read_of_a_session_whose_memscope_died_is_not_said_to_run() {
+    let mut entries = training().entries;
+    entries.truncate(entries.len() - 2);
+    let mut session = Session::new();
+    session.write(&entries);
+    drop(session.writer);
+    let (wake, woken) = waker();
+    let follower = Follower::of_session(session.folder.clone(), Limits::default(), wake);
+    let first = wait(&follower, &woken, |_| true);
+    assert!(first.session.reading || first.session.state == Running::Broken, "{:?}", first.session);
+    let answer = wait(&follower, &woken, |answer| answer.session.state == Running::Broken);
+    assert!(!answer.session.reading);
+    let advice = format!("`memscope recover {}`", session.folder.path().display());
+    assert!(answer.session.notices.iter().any(|notice| notice.contains(&advice)), "{:?}", answer.session.notices);
+    session.folder.remove().expect("removed");
+}
+
+#[test]
+fn a_session_that_is_recorded_is_read_to_the_present() {
+    let mut session = Session::new();
+    session.write(&training().entries[..20]);
+    let (follower, woken) = session.follow();
+    wait(&follower, &woken, |answer| answer.session.state == Running::Live && !answer.session.reading);
+    drop(follower);
+    session.folder.remove().expect("removed");
+}
+
+#[test]
 fn damage_is_a_notice_and_the_rest_is_read() {
     let entries = training().entries;
     let mut session = Session::new();

@@ -246,7 +246,8 @@ fn state(pid: i32) -> char {
 #[test]
 fn the_transcript_of_a_memscope_that_was_killed_is_recovered() {
     let place = Place::new();
-    let mut screen = show(&place, &["sh", "-c", "echo ready; sleep 60"]);
+    // The word stands in the output only, and not in the header too.
+    let mut screen = show(&place, &["sh", "-c", "echo rea''dy; sleep 60"]);
     screen.wait("ready");
     screen.kill(libc::SIGKILL);
     assert_eq!(status(&mut screen), (None, Some(libc::SIGKILL)));
@@ -255,4 +256,123 @@ fn the_transcript_of_a_memscope_that_was_killed_is_recovered() {
     assert!(recovered.status.success(), "{}", crate::memscope::stderr(&recovered));
     assert_eq!(fs::read_to_string(place.path("x.transcript")).expect("a transcript"), "ready\r\n");
     assert!(!place.path("x.session").exists());
+}
+
+/// A run whose last output, the JSON report, cannot be written before this test has read it: its temporary file is a pipe.
+fn slow(place: &Place, dashboard: bool, end: &str) -> Screen {
+    let script = format!("mkfifo y.json.$PPID; echo ready; {end}");
+    let mut command = place.memscope();
+    command.args(if dashboard { &["run", "--tui"][..] } else { &["run"][..] });
+    command.args(["-f", "-o", "x", "--json", "y.json", "--", "sh", "-c", &script]);
+    command.env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR").env_remove("COLORTERM");
+    Screen::start(command, 30, 100, ALL)
+}
+
+/// Lets the JSON report be written.
+fn let_write(place: &Place, screen: &Screen) {
+    let report = fs::read(place.path(&format!("y.json.{}", screen.pid()))).expect("a report");
+    serde_json::from_slice::<serde_json::Value>(&report).expect("JSON");
+}
+
+/// Waits for a text among all that was written, however the terminal has broken it.
+#[track_caller]
+fn wait_for_words(screen: &Screen, words: &str) {
+    screen.wait_until(words, |screen| String::from_utf8_lossy(&screen.written()).contains(words));
+}
+
+#[test]
+fn a_first_signal_does_not_lose_the_profile_that_is_being_written() {
+    for dashboard in [true, false] {
+        let place = Place::new();
+        let mut screen = slow(&place, dashboard, "exit 3");
+        if dashboard {
+            screen.wait("ended, status 3");
+            screen.keys("q");
+        }
+        screen.wait("writing the profile");
+        assert!(!screen.is_alternate());
+        screen.keys("\x03");
+        wait_for_words(&screen, "a second signal stops that");
+        sleep(Duration::from_millis(200));
+        assert!(place.path("x.session").exists(), "it is not done yet");
+        let_write(&place, &screen);
+        assert_eq!(status(&mut screen), (Some(3), None));
+        assert!(place.path("x").exists() && !place.path("x.session").exists(), "{:?}", place.names());
+    }
+}
+
+#[test]
+fn a_second_signal_ends_memscope_and_names_what_makes_the_profile() {
+    for dashboard in [true, false] {
+        let place = Place::new();
+        let mut screen = slow(&place, dashboard, "exit 3");
+        if dashboard {
+            screen.wait("ended, status 3");
+            screen.keys("q");
+        }
+        screen.wait("writing the profile");
+        screen.kill(libc::SIGTERM);
+        wait_for_words(&screen, "a second signal stops that");
+        screen.keys("\x03");
+        assert_eq!(status(&mut screen), (Some(3), None));
+        wait_for_words(&screen, "`memscope recover /");
+        let recovered = place.run("recover -f x.session");
+        assert!(recovered.status.success(), "{}", crate::memscope::stderr(&recovered));
+    }
+}
+
+#[test]
+fn a_memscope_that_is_told_to_end_leaves_while_the_profile_is_written() {
+    let place = Place::new();
+    let mut screen = slow(&place, true, "exec sleep 60");
+    let before = screen.settings();
+    screen.wait("u Output");
+    screen.keys("u");
+    screen.wait_until("a pipe", |screen| place.path(&format!("y.json.{}", screen.pid())).exists());
+    screen.kill(libc::SIGTERM);
+    screen.wait("writing the profile");
+    check_restored(&screen, &before);
+    let_write(&place, &screen);
+    assert_eq!(status(&mut screen), (Some(143), None));
+    assert!(place.path("x").exists());
+}
+
+#[test]
+fn a_profile_that_is_not_there_yet_is_told_from_one_that_never_was() {
+    let place = Place::new();
+    let mut screen = show(&place, &["sh", "-c", "echo ready; sleep 60"]);
+    screen.wait("ready");
+    let verbs = ["view x", "report x", "export --json x"];
+    for verb in verbs {
+        let refused = crate::memscope::stderr(&place.run(verb));
+        assert!(
+            refused.contains("still being recorded") && refused.contains("`memscope attach x.session`"),
+            "{refused}"
+        );
+    }
+    screen.kill(libc::SIGKILL);
+    screen.end();
+    for verb in verbs {
+        let refused = crate::memscope::stderr(&place.run(verb));
+        assert!(refused.contains("broken off") && refused.contains("`memscope recover x.session`"), "{refused}");
+    }
+    let other = crate::memscope::stderr(&place.run("report z"));
+    assert!(!other.contains("session"), "{other}");
+}
+
+#[test]
+fn a_view_that_only_looks_says_so() {
+    let place = Place::new();
+    let mut screen = show(&place, &["sh", "-c", "echo ready; sleep 60"]);
+    screen.wait("ready");
+    let mut attach = place.memscope();
+    attach.args(["attach", "x.session"]).env("LC_ALL", "C.UTF-8");
+    let mut view = Screen::start(attach, 30, 100, ALL);
+    view.wait("u Output");
+    view.keys("i");
+    view.wait("this view only looks");
+    view.keys("q");
+    assert_eq!(status(&mut view), (Some(0), None));
+    screen.kill(libc::SIGTERM);
+    assert_eq!(status(&mut screen), (Some(143), None));
 }

@@ -103,6 +103,10 @@ fn compare_groups(answer: &Answer, snapshot: &Snapshot, what: &str) {
     });
     let told: Vec<_> = told.collect();
     assert_eq!(found.len(), list.matching, "{what}: the list is complete");
+    // The report tells of device memory; a list has managed and pinned memory too.
+    if answer.now.state.managed.reserved > 0 || answer.now.host.reserved > 0 {
+        return;
+    }
     // The report tells the first twenty.
     assert_eq!(found[..found.len().min(20)], told, "{what}");
 }

@@ -239,6 +239,7 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
             now.kind == "STEP'S LIVE PEAK" && now.step == before.step + 1
         }),
         (Command::Peak, _) => running("", |_, now| at(now).kind == "PEAK OF LIVE"),
+        (Command::Refusal, _) => running("", |_, now| now.contains("The driver has refused no allocation so far")),
         (Command::Live, _) => running("p", |before, now| at(before).kind == "PEAK OF LIVE" && at(now).kind == "LIVE"),
         (Command::Pause, _) => running("", |before, now| !before.contains("PAUSED") && now.contains("PAUSED")),
         (Command::ZoomIn, _) => expect("", |before, now| before.contains(" 0.000 s ") && !now.contains(" 0.000 s ")),
@@ -264,8 +265,8 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
             let (before, now) = (sorted(before), sorted(now));
             before.0 == now.0 && before.1 != now.1
         }),
-        (Command::Group, _) => expect("a", |_, now| now.contains("─ Live allocations by scope")),
-        (Command::Open, Where::Allocations) => expect("ab", |before, now| {
+        (Command::Group, _) => expect("a", |_, now| now.contains("─ Live allocations by name")),
+        (Command::Open, Where::Allocations) => expect("abb", |before, now| {
             before.contains("allocations by scope") && !now.contains("by scope") && now.contains("Live allocations")
         }),
         (Command::Clear, Where::Allocations) => {

@@ -230,7 +230,8 @@ mod tests {
         let first = host.look(pid).expect("it runs").clone();
         assert_eq!(Some(first.start_time), crate::source::start_time(pid));
         assert_eq!((first.cpu_percent, first.user.is_some()), (None, true));
-        assert!(first.host_memory > 0);
+        // The kernel counts pages in batches: one that has just begun may have none yet. This test has had time.
+        assert!(host.look(std::process::id()).expect("this test runs").host_memory > 0);
         host.begin();
         assert!(host.look(pid).expect("it runs").cpu_percent.is_some());
     }

@@ -121,10 +121,10 @@ fn typing_goes_on_in_plain_form_and_so_do_sizes_and_suspending() {
 fn the_program_is_ended_harder_each_time() {
     let place = Place::new();
     for (script, keys, code, signal) in [
-        ("echo ready; sleep 60", "e", None, Some(libc::SIGINT)),
-        ("trap '' INT; echo ready; sleep 60", "ee", Some(143), None),
-        ("trap '' INT TERM; echo ready; sleep 60", "eee", Some(137), None),
-        ("trap 'exit 5' INT; echo ready; sleep 60", "e", Some(5), None),
+        ("echo rea''dy; sleep 60", "e", None, Some(libc::SIGINT)),
+        ("trap '' INT; echo rea''dy; sleep 60", "ee", Some(143), None),
+        ("trap '' INT TERM; echo rea''dy; sleep 60", "eee", Some(137), None),
+        ("trap 'exit 5' INT; echo rea''dy; sleep 60", "e", Some(5), None),
     ] {
         let mut screen = Screen::start(command(&place, &["sh", "-c", script]), 30, 100, ALL);
         let before = screen.settings();
@@ -189,7 +189,7 @@ fn a_signal_that_ends_the_program_ends_memscope_too() {
         (libc::SIGINT, (None, Some(libc::SIGINT))),
         (libc::SIGQUIT, (Some(131), None)),
     ] {
-        let mut screen = Screen::start(command(&place, &["sh", "-c", "echo ready; exec sleep 60"]), 30, 100, ALL);
+        let mut screen = Screen::start(command(&place, &["sh", "-c", "echo rea''dy; exec sleep 60"]), 30, 100, ALL);
         let before = screen.settings();
         screen.wait("u Output");
         screen.keys("u");
@@ -206,7 +206,7 @@ fn when_the_terminal_goes_the_program_is_told_and_the_profile_is_written() {
     let place = Place::new();
     // One program that dies of it, one that goes on for a while.
     for (script, code) in
-        [("echo ready; sleep 60", 129), ("trap 'echo x >hup' HUP; echo ready; sleep 1; sleep 1; exit 6", 6)]
+        [("echo rea''dy; sleep 60", 129), ("trap 'echo x >hup' HUP; echo rea''dy; sleep 1; sleep 1; exit 6", 6)]
     {
         let mut screen = show(&place, &["sh", "-c", script]);
         screen.wait("ready");
@@ -223,7 +223,7 @@ fn when_the_terminal_goes_the_program_is_told_and_the_profile_is_written() {
 #[test]
 fn a_program_that_is_killed_is_shown_as_it_was() {
     let place = Place::new();
-    let mut screen = show(&place, &["sh", "-c", "echo $$ >pid; echo ready; exec sleep 60"]);
+    let mut screen = show(&place, &["sh", "-c", "echo $$ >pid; echo rea''dy; exec sleep 60"]);
     let deadline = Instant::now() + Duration::from_secs(30);
     while !place.path("pid").exists() && Instant::now() < deadline {
         sleep(Duration::from_millis(10));
@@ -260,7 +260,7 @@ fn the_transcript_of_a_memscope_that_was_killed_is_recovered() {
 
 /// A run whose last output, the JSON report, cannot be written before this test has read it: its temporary file is a pipe.
 fn slow(place: &Place, dashboard: bool, end: &str) -> Screen {
-    let script = format!("mkfifo y.json.$PPID; echo ready; {end}");
+    let script = format!("mkfifo y.json.$PPID; echo rea''dy; {end}");
     let mut command = place.memscope();
     command.args(if dashboard { &["run", "--tui"][..] } else { &["run"][..] });
     command.args(["-f", "-o", "x", "--json", "y.json", "--", "sh", "-c", &script]);
@@ -340,7 +340,7 @@ fn a_memscope_that_is_told_to_end_leaves_while_the_profile_is_written() {
 #[test]
 fn a_profile_that_is_not_there_yet_is_told_from_one_that_never_was() {
     let place = Place::new();
-    let mut screen = show(&place, &["sh", "-c", "echo ready; sleep 60"]);
+    let mut screen = show(&place, &["sh", "-c", "echo rea''dy; sleep 60"]);
     screen.wait("ready");
     let verbs = ["view x", "report x", "export --json x"];
     for verb in verbs {
@@ -363,7 +363,7 @@ fn a_profile_that_is_not_there_yet_is_told_from_one_that_never_was() {
 #[test]
 fn a_view_that_only_looks_says_so() {
     let place = Place::new();
-    let mut screen = show(&place, &["sh", "-c", "echo ready; sleep 60"]);
+    let mut screen = show(&place, &["sh", "-c", "echo rea''dy; sleep 60"]);
     screen.wait("ready");
     let mut attach = place.memscope();
     attach.args(["attach", "x.session"]).env("LC_ALL", "C.UTF-8");

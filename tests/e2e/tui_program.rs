@@ -187,7 +187,7 @@ fn one_types_into_a_prompt() {
 #[test]
 fn typing_ends_with_escape_and_ctrl_c_reaches_the_program() {
     let place = Place::new();
-    let script = "trap 'echo interrupted' INT; echo ready; while :; do read line && echo \"line $line\"; done";
+    let script = "trap 'echo interrupted' INT; echo rea''dy; while :; do read line && echo \"line $line\"; done";
     let mut screen = show_script(&place, script);
     screen.wait("ready");
     screen.keys("i");
@@ -271,7 +271,7 @@ fn a_process_that_outlives_the_program_does_not_hold_memscope_up() {
 #[test]
 fn a_stopped_program_is_said_to_be_and_goes_on_when_one_types() {
     let place = Place::new();
-    let mut screen = show_script(&place, "echo $$ >pid; echo ready; kill -STOP $$; read line; echo got $line");
+    let mut screen = show_script(&place, "echo $$ >pid; echo rea''dy; kill -STOP $$; read line; echo got $line");
     screen.wait("stopped");
     std::thread::sleep(Duration::from_millis(300));
     assert!(screen.text().contains("ready") && !screen.text().contains("got"), "{}", screen.text());

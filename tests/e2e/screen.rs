@@ -29,6 +29,8 @@ pub struct Screen {
     master: Option<File>,
     /// Kept, so that the settings can be looked at after the program's end.
     slave: OwnedFd,
+    /// The settings before the program had it.
+    first: Termios,
     child: Child,
     shown: Arc<Mutex<Shown>>,
     /// Reads what is drawn, until it is told to stop.
@@ -51,6 +53,7 @@ impl Screen {
         let master = openpt(flags).expect("a pseudo-terminal");
         unlockpt(&master).expect("unlocked");
         let slave = ioctl_tiocgptpeer(&master, flags).expect("its other end");
+        let first = termios::tcgetattr(&slave).expect("settings");
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         termios::tcsetwinsize(&master, size).expect("a size");
         let file = || Stdio::from(slave.try_clone().expect("a descriptor"));
@@ -79,7 +82,7 @@ impl Screen {
         let master = File::from(master);
         let stop = Arc::new(AtomicBool::new(false));
         let reader = read(master.try_clone().expect("a descriptor"), Arc::clone(&shown), Arc::clone(&stop));
-        Screen { master: Some(master), slave, child, shown, reader: Some(reader), stop }
+        Screen { master: Some(master), slave, first, child, shown, reader: Some(reader), stop }
     }
 
     /// Presses keys: the bytes that a terminal sends for them.
@@ -164,7 +167,12 @@ impl Screen {
         termios::tcsetwinsize(self.master.as_ref().expect("the terminal is there"), size).expect("a size");
     }
 
-    /// The terminal's settings.
+    /// The terminal's settings before the program had it.
+    pub fn first_settings(&self) -> Termios {
+        self.first.clone()
+    }
+
+    /// The terminal's settings now.
     pub fn settings(&self) -> Termios {
         termios::tcgetattr(&self.slave).expect("settings")
     }

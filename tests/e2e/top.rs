@@ -201,7 +201,7 @@ fn keys_are_answered_while_a_device_does_not_answer() {
     screen.wait("no answer yet");
     machine.remove("hold-2");
     screen.wait_gone("no answer yet");
-    let before = screen.settings();
+    let before = screen.first_settings();
     screen.keys("\x1b[21~");
     assert_eq!(screen.end().code(), Some(0), "F10 leaves");
     assert!(!screen.is_alternate() && !screen.has_modes() && screen.cursor().1, "the terminal is as it was");

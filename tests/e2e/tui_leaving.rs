@@ -48,7 +48,7 @@ fn the_status_is_the_programs() {
 fn a_program_that_cannot_start_gives_127_and_leaves_nothing() {
     let place = Place::new();
     let mut screen = Screen::start(command(&place, &["./no-such-program"]), 30, 100, ALL);
-    let before = screen.settings();
+    let before = screen.first_settings();
     assert_eq!(status(&mut screen), (Some(127), None));
     assert!(screen.text().contains("no such program"), "{}", screen.text());
     check_restored(&screen, &before);
@@ -59,7 +59,7 @@ fn a_program_that_cannot_start_gives_127_and_leaves_nothing() {
 fn the_program_goes_on_in_plain_form() {
     let place = Place::new();
     let mut screen = Screen::start(command(&place, &["sh", "-c", COUNTER]), 30, 100, ALL);
-    let before = screen.settings();
+    let before = screen.first_settings();
     screen.wait("u Output");
     screen.keys("u");
     screen.wait("count 3");
@@ -92,7 +92,7 @@ fn typing_goes_on_in_plain_form_and_so_do_sizes_and_suspending() {
     let script = "while :; do stty size </dev/tty >now; mv now size; sleep 0.1; done &
         while read line; do echo got $line; done; kill $!; echo over";
     let mut screen = Screen::start(command(&place, &["sh", "-c", script]), 30, 100, ALL);
-    let before = screen.settings();
+    let before = screen.first_settings();
     let has_size = |size: &str| fs::read_to_string(place.path("size")).is_ok_and(|text| text.trim_end() == size);
     screen.wait("u Output");
     screen.wait_until("the place of the output", |_| has_size("27 100"));
@@ -127,7 +127,7 @@ fn the_program_is_ended_harder_each_time() {
         ("trap 'exit 5' INT; echo rea''dy; sleep 60", "e", Some(5), None),
     ] {
         let mut screen = Screen::start(command(&place, &["sh", "-c", script]), 30, 100, ALL);
-        let before = screen.settings();
+        let before = screen.first_settings();
         screen.wait("u Output");
         screen.keys("u");
         screen.wait("ready");
@@ -149,7 +149,7 @@ fn the_profile_is_written_while_the_dashboard_is_open() {
     let mut command = place.memscope();
     command.args(["run", "--tui", "-f", "-o", "x", "--", "sh", "-c", "echo hello; exit 3"]);
     let mut screen = Screen::start(command, 30, 100, ALL);
-    let before = screen.settings();
+    let before = screen.first_settings();
     screen.wait("ended");
     screen.wait_until("a profile", |_| place.path("x").exists() && !place.path("x.session").exists());
     sleep(Duration::from_millis(300));
@@ -190,7 +190,7 @@ fn a_signal_that_ends_the_program_ends_memscope_too() {
         (libc::SIGQUIT, (Some(131), None)),
     ] {
         let mut screen = Screen::start(command(&place, &["sh", "-c", "echo rea''dy; exec sleep 60"]), 30, 100, ALL);
-        let before = screen.settings();
+        let before = screen.first_settings();
         screen.wait("u Output");
         screen.keys("u");
         screen.wait("ready");
@@ -325,7 +325,7 @@ fn a_second_signal_ends_memscope_and_names_what_makes_the_profile() {
 fn a_memscope_that_is_told_to_end_leaves_while_the_profile_is_written() {
     let place = Place::new();
     let mut screen = slow(&place, true, "exec sleep 60");
-    let before = screen.settings();
+    let before = screen.first_settings();
     screen.wait("u Output");
     screen.keys("u");
     screen.wait_until("a pipe", |screen| place.path(&format!("y.json.{}", screen.pid())).exists());

@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use memscope_core::explorer::{Follower, Limits};
 use memscope_core::recorder::{self, Recorder};
 use memscope_core::session::SessionFolder;
-use memscope_core::telemetry::{self, Poller};
+use memscope_core::telemetry::Poller;
 use memscope_tui::app::Left;
 use memscope_tui::dashboard;
 use memscope_tui::output::Output;
@@ -28,7 +28,7 @@ use memscope_tui::program::{End, Program};
 use crate::arguments::RecordArguments;
 use crate::commands::conclude::Outputs;
 use crate::commands::{run, writing};
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::embedded;
 use crate::launch::inherited::Inherited;
 use crate::launch::terminal::{Custody, Mover, OwnTerminal, Pair, Stage, relay};
@@ -48,7 +48,7 @@ struct Running {
 }
 
 /// Runs `command` behind the dashboard; otherwise as [`run::record`].
-pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> Result<i32> {
+pub fn record(arguments: &RecordArguments, config: &Config, command: &[OsString], name: &str) -> Result<i32> {
     let own = OwnTerminal::find().ok_or_else(|| {
         Failure::usage(
             "--tui needs a terminal to draw on and to read keys from, and there is none: run it without --tui",
@@ -67,9 +67,10 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     output::keep_back();
     let conductor = conduct(recorder, &mover, &custody, folder.clone(), outputs, arguments.clone())?;
 
+    let options = look::options(config, &arguments.screen, Some(output.clone()));
     let shown = Shown { mover: Arc::clone(&mover), custody: Arc::clone(&custody) };
     // A panic has given the terminal back and said what it was; the program goes on in plain form.
-    let view = || signals::with_resizes(|| show(arguments, folder, &output, shown));
+    let view = || signals::with_resizes(|| show(folder, options, shown));
     let left =
         catch_unwind(AssertUnwindSafe(view)).unwrap_or_else(|_| bail!("the dashboard has a defect: please report it"));
     own.restore();
@@ -114,11 +115,7 @@ fn begin(
     }
     let variables = environment::variables(arguments, &libraries, folder.path(), &folder.logs());
     environment::adopt_simulator(&variables);
-    let telemetry = telemetry::Options {
-        library: arguments.device.map(|_| libraries.simulator.join("libnvidia-ml.so.1")),
-        interval: Duration::from_millis(arguments.interval.unwrap_or(config::INTERVAL)),
-        start_monotonic_ns: session.start_monotonic_ns,
-    };
+    let telemetry = run::telemetry_of(arguments, &libraries, &session);
     let running = match start(command, &variables, inherited, own, &folder) {
         Ok(running) => running,
         Err(error) => {
@@ -185,9 +182,8 @@ fn conduct(
 }
 
 /// Shows the dashboard until it is left.
-fn show(arguments: &RecordArguments, folder: SessionFolder, output: &Output, program: Shown) -> Result<Left> {
+fn show(folder: SessionFolder, options: dashboard::Options, program: Shown) -> Result<Left> {
     let follower = Follower::of_session(folder, Limits::default(), || {});
-    let options = look::options(&Config::load()?, &arguments.screen, Some(output.clone()));
     dashboard::show(&follower, Some(Box::new(program)), options).context("the dashboard ended")
 }
 

@@ -46,10 +46,11 @@ pub fn run(arguments: RunArguments) -> Result<i32> {
 pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> Result<i32> {
     let mut arguments = arguments.clone();
     let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    Config::load()?.complete(&mut arguments, interactive);
+    let config = Config::load()?;
+    config.complete(&mut arguments, interactive);
     let arguments = &arguments;
     if arguments.tui {
-        return live::record(arguments, command, name);
+        return live::record(arguments, &config, command, name);
     }
 
     // Before the first thread: all threads inherit the mask, and the witness is a fork.
@@ -125,6 +126,19 @@ pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> Ses
     }
 }
 
+/// How NVML is polled: that of the simulated device, where there is one.
+pub(super) fn telemetry_of(
+    arguments: &RecordArguments,
+    libraries: &Libraries,
+    session: &SessionInfo,
+) -> telemetry::Options {
+    telemetry::Options {
+        library: arguments.device.map(|_| libraries.simulator.join("libnvidia-ml.so.1")),
+        interval: Duration::from_millis(arguments.interval.unwrap_or(config::INTERVAL)),
+        start_monotonic_ns: session.start_monotonic_ns,
+    }
+}
+
 /// Starts the program, records until it has ended, and returns how it ended.
 fn start(
     arguments: &RecordArguments,
@@ -143,11 +157,7 @@ fn start(
     let mut child = launch::start(command, &variables, inherited, None)?;
 
     let (listener, live) = live_model(Line::new(arguments.quiet));
-    let telemetry = Poller::start(telemetry::Options {
-        library: arguments.device.map(|_| libraries.simulator.join("libnvidia-ml.so.1")),
-        interval: Duration::from_millis(arguments.interval.unwrap_or(config::INTERVAL)),
-        start_monotonic_ns: session.start_monotonic_ns,
-    });
+    let telemetry = Poller::start(telemetry_of(arguments, libraries, session));
     let options = recorder::Options { telemetry: Some(telemetry), ..recorder::Options::default() };
     let recorder = Recorder::start(folder, options, listener);
 

@@ -4,7 +4,6 @@
 //! characters never do, and in ASCII mode nothing beyond ASCII. Refuses: layout.
 
 use memscope_core::Category;
-use memscope_core::ledger::CATEGORIES;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
@@ -13,17 +12,6 @@ use unicode_width::UnicodeWidthChar;
 use crate::glyphs::Glyphs;
 use crate::palette::Palette;
 use crate::words::{columns, fit};
-
-/// Order in which categories are stacked and listed: what stays longest at the bottom, what is not known last.
-pub const STACKED: [Category; CATEGORIES] = [
-    Category::Weights,
-    Category::Optimizer,
-    Category::Gradients,
-    Category::Activations,
-    Category::Inputs,
-    Category::Workspace,
-    Category::Unknown,
-];
 
 /// What is drawn on.
 pub struct Canvas<'a> {

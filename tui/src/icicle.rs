@@ -2,12 +2,12 @@
 //!
 //! Owns: where nodes lie. Refuses: which moment's bytes they are.
 
-use memscope_core::explorer::ScopeNode;
+use memscope_core::explorer::{STACKED, ScopeNode};
 use memscope_core::report::units;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::words::columns;
 
 /// A node in its place: position among the nodes, and cells.

@@ -14,6 +14,17 @@ use crate::timeline::{SampleRows, Series, State};
 
 use super::query::{At, Target};
 
+/// Order in which categories are stacked and listed: what stays longest at the bottom, what is not known last.
+pub const STACKED: [Category; CATEGORIES] = [
+    Category::Weights,
+    Category::Optimizer,
+    Category::Gradients,
+    Category::Activations,
+    Category::Inputs,
+    Category::Workspace,
+    Category::Unknown,
+];
+
 /// An answer to a [`super::Query`].
 #[derive(Clone, Debug, Default)]
 pub struct Answer {

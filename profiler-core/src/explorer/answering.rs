@@ -92,7 +92,7 @@ impl Explorer {
         let mut answer = Answer { target, at: query.at, findings, ..Answer::default() };
         answer.session = self.session();
         self.moments(&positions, &asked, place, &mut answer);
-        self.over_time(&positions, query, part, &mut answer);
+        self.over_time(query, part, &mut answer);
         self.lists(&positions, (&asked, place), query, &mut answer);
         answer
     }
@@ -158,7 +158,7 @@ impl Explorer {
     }
 
     /// What is drawn over time.
-    fn over_time(&self, positions: &Positions, query: &Query, part: Part, answer: &mut Answer) {
+    fn over_time(&self, query: &Query, part: Part, answer: &mut Answer) {
         answer.refusals = Arc::new(self.walk.refusals.clone());
         let Some(track) = part.track(&self.walk) else { return };
         answer.series = Arc::new(track.series().clone());
@@ -168,7 +168,6 @@ impl Explorer {
             Part::Device(device) => Some(crate::report::device_text(&self.model, device as usize)),
             _ => None,
         };
-        let _ = positions;
         (answer.steps_first, answer.steps) = steps::window(track, &query.steps, &answer.findings, device.as_deref());
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::allocation::{Model, Progress};
 use crate::findings::Finding;
-use crate::journal::entry::{Entry, Nanoseconds};
+use crate::journal::entry::{Entry, Nanoseconds, TelemetrySample};
 use crate::timeline::{Late, Walk};
 
 use super::answer::Running;
@@ -73,10 +73,7 @@ impl Explorer {
         self.late.note(&changes, &self.walk.lifetimes);
         match entry {
             Entry::Telemetry(sample) => {
-                let position = self.model.telemetry.len() - 1;
-                for device in &sample.devices {
-                    self.latest_sample.insert(crate::allocation::canonical(&device.uuid), position);
-                }
+                note_sample(&mut self.latest_sample, self.model.telemetry.len() - 1, sample);
             }
             Entry::End(_) => self.end(Running::Ended),
             _ => {}
@@ -199,9 +196,14 @@ impl Explorer {
 
     pub(super) fn find_latest_samples(&mut self) {
         for (position, sample) in self.model.telemetry.iter().enumerate() {
-            for device in &sample.devices {
-                self.latest_sample.insert(crate::allocation::canonical(&device.uuid), position);
-            }
+            note_sample(&mut self.latest_sample, position, sample);
         }
+    }
+}
+
+/// The sample at this position of the model is the latest one of its devices.
+fn note_sample(latest: &mut HashMap<String, usize>, position: usize, sample: &TelemetrySample) {
+    for device in &sample.devices {
+        latest.insert(crate::allocation::canonical(&device.uuid), position);
     }
 }

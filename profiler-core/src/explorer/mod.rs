@@ -25,7 +25,7 @@ mod session;
 mod steps;
 
 pub use answer::{
-    AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, ScopeNode,
+    AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, STACKED, ScopeNode,
     ScopeTotal, Segment, SegmentsView, SessionView, StepView,
 };
 pub use explorer::Explorer;

@@ -9,23 +9,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use memscope_core::Category;
-use memscope_core::explorer::{Explorer, Query, Target};
+use memscope_core::explorer::{Explorer, Query, STACKED, Target};
 use memscope_core::ledger::CATEGORIES;
 use memscope_core::profile::Profile;
 use memscope_core::report::units;
 use memscope_core::timeline::{Bucket, Series};
 use memscope_tui::palette::{Depth, Palette, Scheme};
-
-/// From the bottom up: what stays below, what comes and goes above.
-const STACKED: [Category; CATEGORIES] = [
-    Category::Weights,
-    Category::Optimizer,
-    Category::Gradients,
-    Category::Activations,
-    Category::Inputs,
-    Category::Workspace,
-    Category::Unknown,
-];
 
 /// Columns of the plot.
 const COLUMNS: u64 = 240;

@@ -15,8 +15,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::app::{App, column_of};
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::fill;
+use memscope_core::explorer::STACKED;
 
 /// Cells of the labels at the left.
 const GUTTER: u16 = 9;

@@ -2,7 +2,7 @@
 //!
 //! Owns: columns, and the terms that groups stand for. Refuses: order and filter: they are the query's.
 
-use memscope_core::explorer::{AllocationRow, Column as By, GroupRow, Grouping, Row, RowsView, exact_term};
+use memscope_core::explorer::{AllocationRow, Column as By, GroupRow, Grouping, Row, RowsView, STACKED, exact_term};
 use memscope_core::report::units;
 use memscope_core::{Category, MemoryKind, Origin};
 use ratatui::layout::{Position, Rect};
@@ -10,7 +10,7 @@ use ratatui::style::Style;
 
 use crate::app::App;
 use crate::bar::{self, Part};
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::table::{self, Column};
 
 /// Columns of single allocations; the first eight in the order of [`By::ALL`].

@@ -8,8 +8,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::app::App;
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::table::{self, Column};
+use memscope_core::explorer::STACKED;
 
 const CATEGORY_COLUMNS: [Column; 5] = [
     Column::words("category", 13, 1, 0),

@@ -2,7 +2,7 @@
 //!
 //! Owns: order and names of the rows. Refuses: to fill in what was not told. Device rows hold at a sample, and carry its time.
 
-use memscope_core::explorer::{At, MomentView, Target};
+use memscope_core::explorer::{At, MomentView, STACKED, Target};
 use memscope_core::ledger::DeviceRows;
 use memscope_core::report::units;
 use ratatui::layout::Rect;
@@ -10,7 +10,7 @@ use ratatui::style::Style;
 
 use crate::app::App;
 use crate::bar::{self, Part};
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::palette::Foreign;
 use crate::words::columns;
 

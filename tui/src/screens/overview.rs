@@ -10,11 +10,12 @@ use ratatui::style::Style;
 
 use super::{categories, gpus, ledger};
 use crate::app::App;
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::chart;
 use crate::dialog::{sentence, severity};
 use crate::refusal::{self, Line};
 use crate::words::{columns, wrap};
+use memscope_core::explorer::STACKED;
 
 /// Where its parts are; an empty one is not drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

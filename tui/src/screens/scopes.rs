@@ -2,14 +2,14 @@
 //!
 //! Owns: its columns. Refuses: the tree (`app`), and the icicle's shape (`icicle`).
 
-use memscope_core::explorer::ScopeNode;
+use memscope_core::explorer::{STACKED, ScopeNode};
 use memscope_core::report::units;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 
 use super::allocations::shares;
 use crate::app::App;
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::icicle;
 use crate::table::{self, Column};
 

@@ -2,13 +2,13 @@
 //!
 //! Owns: the map of slices. Refuses: to call a driver allocation that holds no blocks a container.
 
-use memscope_core::explorer::{Segment, SegmentsView};
+use memscope_core::explorer::{STACKED, Segment, SegmentsView};
 use memscope_core::report::units;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::app::App;
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::table::{self, Column};
 
 const COLUMNS: [Column; 9] = [

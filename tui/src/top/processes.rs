@@ -14,8 +14,9 @@ use super::devices::{ABSENT, brief, known};
 use super::layout::Layout;
 use super::rows::{self, Column as Sort};
 use crate::bar::{self, Part};
-use crate::canvas::{Canvas, STACKED};
+use crate::canvas::Canvas;
 use crate::table::{self, Column, Placed};
+use memscope_core::explorer::STACKED;
 
 /// In the order of [`Sort::ALL`].
 const COLUMNS: [Column; 10] = [

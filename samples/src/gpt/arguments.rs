@@ -2,7 +2,7 @@
 //!
 //! Owns: defaults and every check that can be made before the device is touched. Refuses: to train.
 
-use super::model::{Configuration, Family, Model, in_range};
+use super::model::{Configuration, Family, Model, in_range, is_rate};
 use crate::Error;
 use crate::techniques::{BatchSize, Checkpoint, Techniques, Workload};
 
@@ -162,12 +162,7 @@ impl Plan {
                 self.batch, self.sequence
             )));
         }
-        if !self.learning_rate.is_finite() || self.learning_rate < 0.0 {
-            return Err(Error::Arguments(format!(
-                "--lr {} is not a learning rate: it must be a finite number of at least 0",
-                self.learning_rate
-            )));
-        }
+        is_rate(self.learning_rate)?;
         self.techniques.check()?;
         if self.techniques.precision().is_mixed()
             && self.configuration.family == Family::Bert

@@ -42,8 +42,8 @@ mod trainer;
 
 pub use arguments::{GptArguments, Plan};
 pub use data::{Batch, batch};
-pub(crate) use model::in_range;
 pub use model::{Configuration, Family, Model};
+pub(crate) use model::{in_range, is_rate};
 pub use network::{Description, Initial};
 pub(crate) use optimizer::Optimizer;
 pub use parameter::Parameter;

@@ -133,6 +133,16 @@ impl Configuration {
     }
 }
 
+/// Checks a learning rate.
+pub(crate) fn is_rate(rate: f32) -> Result<(), Error> {
+    match rate.is_finite() && rate >= 0.0 {
+        true => Ok(()),
+        false => Err(Error::Arguments(format!(
+            "--lr {rate} is not a learning rate: it must be a finite number of at least 0"
+        ))),
+    }
+}
+
 /// Checks one size.
 pub(crate) fn in_range(argument: &str, size: u64, least: u64, most: u64) -> Result<(), Error> {
     match (least..=most).contains(&size) {

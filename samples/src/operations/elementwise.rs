@@ -1,6 +1,7 @@
 //! Launchers of the kernels that work on single elements.
 
 use super::{launch, launch_two};
+use crate::device::Argument;
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -53,26 +54,22 @@ pub(crate) struct AdamW {
     pub correction2: f32,
 }
 
+impl AdamW {
+    /// As the last arguments of its kernels.
+    pub fn arguments(&self) -> [Argument; 7] {
+        let AdamW { rate, beta1, beta2, epsilon, decay, correction1, correction2 } = *self;
+        [rate, beta1, beta2, epsilon, decay, correction1, correction2].map(Argument::from)
+    }
+}
+
 /// Updates `weight` and its moments from its gradient.
 pub(crate) fn adamw(weight: &Tensor, moments: [&Tensor; 2], gradient: &Tensor, by: &AdamW) -> Result<(), Error> {
     let elements = weight.elements();
     for tensor in [moments[0], moments[1], gradient] {
         assert_eq!(tensor.elements(), elements, "{}", tensor.name());
     }
-    let arguments = [
-        weight.into(),
-        moments[0].into(),
-        moments[1].into(),
-        gradient.into(),
-        elements.into(),
-        by.rate.into(),
-        by.beta1.into(),
-        by.beta2.into(),
-        by.epsilon.into(),
-        by.decay.into(),
-        by.correction1.into(),
-        by.correction2.into(),
-    ];
+    let tensors = [weight.into(), moments[0].into(), moments[1].into(), gradient.into(), elements.into()];
+    let arguments = [&tensors[..], &by.arguments()].concat();
     weight.device().launch("adamw", geometry::elementwise(elements), &arguments)
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn adamw8bit(weight: &Tensor, states: &States, gradient: &Tensor, by:
     for absmax in [first_absmax, second_absmax] {
         assert_eq!(absmax.elements(), elements.div_ceil(256), "{}", absmax.name());
     }
-    let arguments = [
+    let tensors = [
         weight.into(),
         first.into(),
         second.into(),
@@ -58,14 +58,8 @@ pub(crate) fn adamw8bit(weight: &Tensor, states: &States, gradient: &Tensor, by:
         second_absmax.into(),
         gradient.into(),
         elements.into(),
-        by.rate.into(),
-        by.beta1.into(),
-        by.beta2.into(),
-        by.epsilon.into(),
-        by.decay.into(),
-        by.correction1.into(),
-        by.correction2.into(),
     ];
+    let arguments = [&tensors[..], &by.arguments()].concat();
     weight.device().launch("adamw8bit", geometry::elementwise(elements), &arguments)
 }
 

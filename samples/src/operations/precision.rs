@@ -34,20 +34,7 @@ pub(crate) fn adamw_bf16(
     for tensor in [moments[0], moments[1], gradient] {
         assert_eq!((tensor.elements(), tensor.element()), (elements, weight.element()), "{}", tensor.name());
     }
-    let arguments = [
-        weight.into(),
-        moments[0].into(),
-        moments[1].into(),
-        gradient.into(),
-        elements.into(),
-        by.rate.into(),
-        by.beta1.into(),
-        by.beta2.into(),
-        by.epsilon.into(),
-        by.decay.into(),
-        by.correction1.into(),
-        by.correction2.into(),
-        seed.into(),
-    ];
+    let tensors = [weight.into(), moments[0].into(), moments[1].into(), gradient.into(), elements.into()];
+    let arguments = [&tensors[..], &by.arguments(), &[seed.into()]].concat();
     weight.device().launch("adamw_bf16", geometry::elementwise(elements), &arguments)
 }

@@ -4,7 +4,7 @@
 
 use super::model::{Configuration, Model};
 use crate::Error;
-use crate::gpt::in_range;
+use crate::gpt::{in_range, is_rate};
 use crate::techniques::{Kind, OptimizerArguments};
 
 /// Trains a ResNet in fp32 on images made from a seed, each tensor an allocation of its own, as PyTorch would without its
@@ -106,12 +106,7 @@ impl Plan {
                  two: give a larger batch or image"
             )));
         }
-        if !self.learning_rate.is_finite() || self.learning_rate < 0.0 {
-            return Err(Error::Arguments(format!(
-                "--lr {} is not a learning rate: it must be a finite number of at least 0",
-                self.learning_rate
-            )));
-        }
+        is_rate(self.learning_rate)?;
         Ok(())
     }
 }

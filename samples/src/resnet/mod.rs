@@ -29,6 +29,8 @@ pub use data::{Batch, images, targets};
 pub use model::{BlockKind, Configuration, Model};
 pub use trainer::Trainer;
 
+pub use crate::gpt::Outcome;
+
 use crate::{Device, Error};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -60,15 +62,6 @@ pub enum Progress {
         /// How long it took.
         time: Duration,
     },
-}
-
-/// What training came to.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Outcome {
-    /// How many numbers the parameters are.
-    pub parameters: u64,
-    /// The loss of each step; none on a device that does not compute.
-    pub losses: Vec<Option<f32>>,
 }
 
 /// Trains, and tells of each step.

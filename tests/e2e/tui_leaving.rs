@@ -280,16 +280,22 @@ fn wait_for_words(screen: &Screen, words: &str) {
     screen.wait_until(words, |screen| String::from_utf8_lossy(&screen.written()).contains(words));
 }
 
+/// A run that is over and left, whose profile is being written; its program ended with status 3.
+fn left_while_it_is_written(place: &Place, dashboard: bool) -> Screen {
+    let screen = slow(place, dashboard, "exit 3");
+    if dashboard {
+        screen.wait("ended, status 3");
+        screen.keys("q");
+    }
+    screen.wait("writing the profile");
+    screen
+}
+
 #[test]
 fn a_first_signal_does_not_lose_the_profile_that_is_being_written() {
     for dashboard in [true, false] {
         let place = Place::new();
-        let mut screen = slow(&place, dashboard, "exit 3");
-        if dashboard {
-            screen.wait("ended, status 3");
-            screen.keys("q");
-        }
-        screen.wait("writing the profile");
+        let mut screen = left_while_it_is_written(&place, dashboard);
         assert!(!screen.is_alternate());
         screen.keys("\x03");
         wait_for_words(&screen, "a second signal stops that");
@@ -305,12 +311,7 @@ fn a_first_signal_does_not_lose_the_profile_that_is_being_written() {
 fn a_second_signal_ends_memscope_and_names_what_makes_the_profile() {
     for dashboard in [true, false] {
         let place = Place::new();
-        let mut screen = slow(&place, dashboard, "exit 3");
-        if dashboard {
-            screen.wait("ended, status 3");
-            screen.keys("q");
-        }
-        screen.wait("writing the profile");
+        let mut screen = left_while_it_is_written(&place, dashboard);
         screen.kill(libc::SIGTERM);
         wait_for_words(&screen, "a second signal stops that");
         screen.keys("\x03");

@@ -98,30 +98,30 @@ pub enum Command {
     StopTyping,
 }
 
-/// One line of the table.
+/// One line of a table of keys: the dashboard's, or one with places and commands of its own (`top`).
 #[derive(Clone, Copy, Debug)]
-pub struct Binding {
+pub struct Binding<P: 'static = Place, C: 'static = Command> {
     /// Any of these.
     pub keys: &'static [Key],
     /// Holds here.
-    pub place: Place,
+    pub place: P,
     /// What it does.
-    pub command: Command,
+    pub command: C,
     /// What it does, in words.
     pub help: &'static str,
     /// The same in a word or two, for the footer; empty for what is not shown there.
     pub hint: &'static str,
 }
 
-const fn char(char: char) -> Key {
+pub(crate) const fn char(char: char) -> Key {
     Key { code: KeyCode::Char(char), modifiers: KeyModifiers::NONE }
 }
 
-const fn ctrl(char: char) -> Key {
+pub(crate) const fn ctrl(char: char) -> Key {
     Key { code: KeyCode::Char(char), modifiers: KeyModifiers::CONTROL }
 }
 
-const fn key(code: KeyCode) -> Key {
+pub(crate) const fn key(code: KeyCode) -> Key {
     Key { code, modifiers: KeyModifiers::NONE }
 }
 
@@ -129,7 +129,13 @@ const fn with(modifiers: KeyModifiers, code: KeyCode) -> Key {
     Key { code, modifiers }
 }
 
-const fn row(keys: &'static [Key], place: Place, command: Command, help: &'static str, hint: &'static str) -> Binding {
+pub(crate) const fn row<P: Copy, C: Copy>(
+    keys: &'static [Key],
+    place: P,
+    command: C,
+    help: &'static str,
+    hint: &'static str,
+) -> Binding<P, C> {
     Binding { keys, place, command, help, hint }
 }
 
@@ -350,33 +356,48 @@ impl Place {
 
 /// The table for the documentation, as Markdown.
 pub fn markdown() -> String {
+    table(BINDINGS, &Place::ALL.map(|place| (place, place.title())), |binding| binding.names(false), MOUSE)
+}
+
+/// A table of keys as Markdown: places in their order with their titles, then the mouse.
+pub(crate) fn table<P: PartialEq, C>(
+    bindings: &[Binding<P, C>],
+    places: &[(P, &str)],
+    names: fn(&Binding<P, C>) -> String,
+    mouse: &[(&str, &str)],
+) -> String {
     let mut text = String::from("| where | keys | what they do |\n| --- | --- | --- |\n");
-    for place in Place::ALL {
-        for binding in BINDINGS.iter().filter(|binding| binding.place == place) {
-            let keys = binding.names(false);
+    for (place, title) in places {
+        for binding in bindings.iter().filter(|binding| binding.place == *place) {
+            let keys = names(binding);
             let keys: Vec<String> = keys.split(", ").map(|key| format!("`{key}`")).collect();
-            let _ = writeln!(text, "| {} | {} | {} |", place.title(), keys.join(" "), binding.help);
+            let _ = writeln!(text, "| {title} | {} | {} |", keys.join(" "), binding.help);
         }
     }
-    for (gesture, what) in MOUSE {
+    for (gesture, what) in mouse {
         let _ = writeln!(text, "| mouse | {gesture} | {what} |");
     }
     text
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn a_key_means_one_thing_in_a_place() {
-        for (position, row) in BINDINGS.iter().enumerate() {
+    /// Every row has keys and help, and in one place no key stands twice.
+    pub(crate) fn each_key_once<P: PartialEq + std::fmt::Debug, C>(bindings: &[Binding<P, C>]) {
+        for (position, row) in bindings.iter().enumerate() {
             assert!(!row.keys.is_empty() && !row.help.is_empty());
-            for other in &BINDINGS[..position] {
+            for other in &bindings[..position] {
                 let both = row.keys.iter().find(|key| row.place == other.place && other.keys.contains(key));
                 assert!(both.is_none(), "{both:?} stands twice in {:?}", row.place);
             }
         }
+    }
+
+    #[test]
+    fn a_key_means_one_thing_in_a_place() {
+        each_key_once(BINDINGS);
     }
 
     #[test]

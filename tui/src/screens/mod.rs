@@ -41,6 +41,12 @@ pub(crate) struct Parts {
     pub footer: Rect,
 }
 
+/// The lines of an area from `offset` on, as many as there are of `height`.
+fn band(area: Rect, offset: u16, height: u16) -> Rect {
+    let offset = offset.min(area.height);
+    Rect { y: area.y + offset, height: height.min(area.height - offset), ..area }
+}
+
 /// Divides the terminal.
 pub(crate) fn parts(app: &App) -> Parts {
     let area = app.area;
@@ -49,10 +55,7 @@ pub(crate) fn parts(app: &App) -> Parts {
         (_, 20..40) => 3,
         (_, _) => 6,
     };
-    let line = |y: u16, height: u16| {
-        let y = y.min(area.height);
-        Rect::new(area.x, area.y + y, area.width, height.min(area.height - y))
-    };
+    let line = |y, height| band(area, y, height);
     let body = 2 + timeline;
     Parts {
         header: line(0, 1),

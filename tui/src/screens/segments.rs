@@ -45,11 +45,7 @@ pub(crate) struct Layout {
 pub(crate) fn layout(body: Rect) -> Layout {
     let detail = if body.height >= 14 { finer(body) + 1 } else { 0 };
     let rows = body.height.saturating_sub(3 + detail);
-    let row = |offset: u16, height: u16| Rect {
-        y: body.y + offset.min(body.height),
-        height: height.min(body.height.saturating_sub(offset)),
-        ..body
-    };
+    let row = |offset, height| super::band(body, offset, height);
     Layout {
         heading: row(0, 1),
         summary: row(1, 1),

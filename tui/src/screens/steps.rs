@@ -43,11 +43,7 @@ pub(crate) struct Layout {
 
 /// Divides the screen.
 pub(crate) fn layout(body: Rect) -> Layout {
-    let row = |offset: u16, height: u16| Rect {
-        y: body.y + offset.min(body.height),
-        height: height.min(body.height.saturating_sub(offset)),
-        ..body
-    };
+    let row = |offset, height| super::band(body, offset, height);
     Layout { heading: row(0, 1), titles: row(1, 1), rows: row(2, body.height.saturating_sub(2)) }
 }
 

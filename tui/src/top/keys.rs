@@ -2,11 +2,9 @@
 //!
 //! Owns: which key means which command, and where. Refuses: what a command does (`handle`).
 
-use std::fmt::Write as _;
+use crossterm::event::{KeyCode, KeyEvent};
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
-use crate::keys::Key;
+use crate::keys::{char, ctrl, key, row, table};
 
 /// Where a binding holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,35 +54,7 @@ pub enum Command {
 }
 
 /// One line of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Binding {
-    /// Any of these.
-    pub keys: &'static [Key],
-    /// Holds here.
-    pub place: Place,
-    /// What it does.
-    pub command: Command,
-    /// What it does, in words.
-    pub help: &'static str,
-    /// The same in a word, for the footer; empty for what is not shown there.
-    pub hint: &'static str,
-}
-
-const fn key(code: KeyCode) -> Key {
-    Key { code, modifiers: KeyModifiers::NONE }
-}
-
-const fn char(char: char) -> Key {
-    key(KeyCode::Char(char))
-}
-
-const fn ctrl(char: char) -> Key {
-    Key { code: KeyCode::Char(char), modifiers: KeyModifiers::CONTROL }
-}
-
-const fn row(keys: &'static [Key], place: Place, command: Command, help: &'static str, hint: &'static str) -> Binding {
-    Binding { keys, place, command, help, hint }
-}
+pub type Binding = crate::keys::Binding<Place, Command>;
 
 use Command as Do;
 use KeyCode::{Backspace, Enter, Esc, F};
@@ -167,17 +137,7 @@ impl Place {
 
 /// The table for the documentation, as Markdown.
 pub fn markdown() -> String {
-    let mut text = String::from("| where | keys | what they do |\n| --- | --- | --- |\n");
-    for place in Place::ALL {
-        for binding in BINDINGS.iter().filter(|binding| binding.place == place) {
-            let keys: Vec<String> = binding.keys.iter().map(|key| format!("`{}`", key.name(false))).collect();
-            let _ = writeln!(text, "| {} | {} | {} |", place.title(), keys.join(" "), binding.help);
-        }
-    }
-    for (gesture, what) in MOUSE {
-        let _ = writeln!(text, "| mouse | {gesture} | {what} |");
-    }
-    text
+    table(BINDINGS, &Place::ALL.map(|place| (place, place.title())), |binding| binding.names(false), MOUSE)
 }
 
 #[cfg(test)]
@@ -186,13 +146,7 @@ mod tests {
 
     #[test]
     fn a_key_means_one_thing_in_a_place() {
-        for (position, row) in BINDINGS.iter().enumerate() {
-            assert!(!row.keys.is_empty() && !row.help.is_empty());
-            for other in &BINDINGS[..position] {
-                let both = row.keys.iter().find(|key| row.place == other.place && other.keys.contains(key));
-                assert!(both.is_none(), "{both:?} stands twice in {:?}", row.place);
-            }
-        }
+        crate::keys::tests::each_key_once(BINDINGS);
     }
 
     #[test]

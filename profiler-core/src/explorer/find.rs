@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::session::{Manifest, SessionFolder};
+use crate::source::parent;
 
 /// Finds the session that `name` means: its folder, the output beside which that lies, its id, or the id of a process of it:
 /// memscope's own, or the program's, or that of a descendant. Without a name, the only one that is running.
@@ -69,13 +70,6 @@ fn ancestors(pid: u32) -> Vec<u32> {
         pids.push(parent);
     }
     pids
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]

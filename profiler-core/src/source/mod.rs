@@ -17,6 +17,7 @@ use memscope_wire::log::FILE_SUFFIX;
 
 pub use header::Identity;
 use log::Log;
+pub(crate) use process::parent;
 pub use process::start_time;
 
 use crate::error::{Error, Result};

@@ -66,9 +66,19 @@ fn runs(stat: &[u8], start_time: u64) -> bool {
 
 /// Start time of the process with this pid, in clock ticks since boot; `None` when there is none.
 pub fn start_time(pid: u32) -> Option<u64> {
+    after_name(pid, 19)
+}
+
+/// Process id of the parent of the process with this pid; `None` when there is none.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    after_name(pid, 1)?.try_into().ok()
+}
+
+/// A number of /proc/PID/stat, counted from the field behind the program's name, which may contain anything.
+fn after_name(pid: u32, field: usize) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;
-    String::from_utf8_lossy(&stat[end + 1..]).split_ascii_whitespace().nth(19)?.parse().ok()
+    String::from_utf8_lossy(&stat[end + 1..]).split_ascii_whitespace().nth(field)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -6,17 +6,13 @@
 //! A function takes the gradient of its output and what forward saved, both by value where it is the last to read them,
 //! and gives the gradient of its input, a temporary. Gradients of parameters are written where they belong.
 
-use super::flash;
-use super::forward::{attention_probabilities, head_name, score_scale};
+use super::attention;
+use super::forward::head_name;
 use super::layers;
 use super::lora;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
-use super::pass::{
-    FromLoss, Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm,
-    SavedTransform,
-};
-use super::shared_qk;
+use super::pass::{FromLoss, Inputs, Pass, Saved, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
 use crate::operations::{self, Matrix, Product};
 use crate::tensor::Element;
 use crate::{Error, Tensor};
@@ -112,7 +108,7 @@ pub(super) fn block_with_norms_before(
     let grad_normal = mlp(pass, name, block, &grad, saved_mlp)?;
     let through_mlp = norm(pass, &mut block.norm_2, grad_normal, norm_2, &format!("{name}.ln_2"))?;
     let grad = sum(grad, through_mlp)?;
-    let grad_normal = attention(pass, name, block, &grad, saved_attention)?;
+    let grad_normal = attention::backward(pass, name, block, &grad, saved_attention)?;
     let through_attention = norm(pass, &mut block.norm_1, grad_normal, norm_1, &format!("{name}.ln_1"))?;
     sum(grad, through_attention)
 }
@@ -129,7 +125,7 @@ pub(super) fn block_with_norms_after(
     let through_mlp = mlp(pass, name, block, &grad, saved_mlp)?;
     let grad = sum(grad, through_mlp)?;
     let grad = norm(pass, &mut block.norm_1, grad, norm_1, &format!("{name}.ln_1"))?;
-    let through_attention = attention(pass, name, block, &grad, saved_attention)?;
+    let through_attention = attention::backward(pass, name, block, &grad, saved_attention)?;
     sum(grad, through_attention)
 }
 
@@ -163,7 +159,7 @@ fn norm(
 }
 
 /// The gradient of a fully connected layer's input (rows, inputs).
-fn linear(
+pub(super) fn linear(
     pass: &Pass<'_>,
     linear: &mut Linear<Parameter>,
     input: &Tensor,
@@ -225,93 +221,6 @@ fn in_gradient(
     let low = pass.product_workspace(&format!("{}.low", gradient.name()), &[gradient.elements()])?;
     add(&low, false)?;
     operations::cast(gradient, &low, accumulate)
-}
-
-fn attention(
-    pass: &Pass<'_>,
-    name: &str,
-    block: &mut Block<Parameter>,
-    grad_output: &Tensor,
-    saved: SavedAttention,
-) -> Result<Tensor, Error> {
-    let _scope = memscope::scope("attn");
-    let SavedAttention { input, q, k, v, matrix, merged } = saved;
-    let name = format!("{name}.attn");
-    let heads = pass.heads();
-
-    let low = pass.gradient_for_product(grad_output)?;
-    let grad_output = low.as_ref().unwrap_or(grad_output);
-    let grad_merged = linear(pass, &mut block.projection, &merged, grad_output, &format!("{name}.merged.grad"))?;
-    drop(low);
-    let [grad_q, grad_k, grad_v] = match matrix {
-        SavedMatrix::LogSums(log_sums) => flash::backward(pass, &name, grad_merged, merged, (q, k, v), log_sums)?,
-        SavedMatrix::Probabilities(probabilities) => {
-            drop(merged);
-            let grad_context = apart(pass, &name, grad_merged)?;
-            dot_product_attention(pass, &name, grad_context, (q, k, v), probabilities)?
-        }
-        SavedMatrix::Again => {
-            drop(merged);
-            let grad_context = apart(pass, &name, grad_merged)?;
-            let probabilities = {
-                let _scope = memscope::scope("recompute");
-                attention_probabilities(&pass.keeping(Keeping::Again), &name, &q, k.as_ref().unwrap_or(&q))?
-            };
-            dot_product_attention(pass, &name, grad_context, (q, k, v), probabilities)?
-        }
-    };
-    if pass.plan.techniques.sharing.share_qk {
-        return shared_qk::backward(pass, &name, &mut block.qkv, &input, [grad_q, grad_k, grad_v]);
-    }
-    let grad_qkv = pass.product_workspace(&format!("{name}.qkv.grad"), &[pass.rows(), 3 * pass.width()])?;
-    operations::split_qkv_backward(&grad_qkv, [&grad_q, &grad_k, &grad_v], heads)?;
-    drop((grad_q, grad_k, grad_v));
-    let grad = linear(pass, &mut block.qkv, &input, &grad_qkv, &format!("{name}.input.grad"))?;
-    drop(grad_qkv);
-    pass.in_stream(grad)
-}
-
-/// The gradient of the context (B, H, T, D) from that of the merged one.
-fn apart(pass: &Pass<'_>, name: &str, grad_merged: Tensor) -> Result<Tensor, Error> {
-    let grad_context = pass.product_workspace(&format!("{name}.context.grad"), &pass.shape_of_heads())?;
-    operations::merge_heads_backward(&grad_context, &grad_merged, pass.heads())?;
-    Ok(grad_context)
-}
-
-/// The gradients of q, k and v (B, H, T, D) from that of the context = softmax(scale · q · kᵀ) · v.
-fn dot_product_attention(
-    pass: &Pass<'_>,
-    name: &str,
-    grad_context: Tensor,
-    (q, k, v): (Tensor, Option<Tensor>, Tensor),
-    probabilities: Tensor,
-) -> Result<[Tensor; 3], Error> {
-    let heads = pass.heads();
-    let (t, d) = (heads.sequence, heads.head_width);
-    let of_heads = |what: &str| pass.product_workspace(&format!("{name}.{what}.grad"), &pass.shape_of_heads());
-    let of_scores = |what: &str| pass.product_workspace(&format!("{name}.{what}.grad"), &pass.shape_of_scores());
-
-    let grad_probabilities = of_scores("probabilities")?;
-    let by_v = Matrix::new(&v, t, d).transposed();
-    operations::matmul(&Product::new(&grad_probabilities, Matrix::new(&grad_context, t, d), by_v))?;
-    let grad_v = of_heads("v")?;
-    let by_probabilities = Matrix::new(&probabilities, t, t).transposed();
-    operations::matmul(&Product::new(&grad_v, by_probabilities, Matrix::new(&grad_context, t, d)))?;
-    drop((grad_context, v));
-
-    let grad_scores = of_scores("scores")?;
-    operations::softmax_backward(&grad_scores, &grad_probabilities, &probabilities, t)?;
-    drop((grad_probabilities, probabilities));
-
-    let (alpha, scores) = (score_scale(d), Matrix::new(&grad_scores, t, t));
-    let grad_q = of_heads("q")?;
-    operations::matmul(&Product {
-        alpha,
-        ..Product::new(&grad_q, scores, Matrix::new(k.as_ref().unwrap_or(&q), t, d))
-    })?;
-    let grad_k = of_heads("k")?;
-    operations::matmul(&Product { alpha, ..Product::new(&grad_k, scores.transposed(), Matrix::new(&q, t, d)) })?;
-    Ok([grad_q, grad_k, grad_v])
 }
 
 fn mlp(

@@ -2,7 +2,7 @@
 //!
 //! Owns: what it allocates. Refuses: the projections around it.
 
-use super::forward::score_scale;
+use super::attention::score_scale;
 use super::model::Family;
 use super::pass::Pass;
 use crate::operations::{self, Flash};

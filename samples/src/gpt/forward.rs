@@ -3,18 +3,14 @@
 //! Owns: the order of operations, and which results are kept (activations) and which are freed at once (workspace).
 //! Refuses: to know what the kernels do.
 
-use super::flash;
+use super::attention;
 use super::layers;
 use super::lora;
 use super::model::Family;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
-use super::pass::{
-    Inputs, Keeping, Pass, Saved, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm, SavedTransform,
-};
-use super::shared_qk;
+use super::pass::{Inputs, Keeping, Pass, Saved, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
 use crate::operations::{self, Matrix, Product};
-use crate::techniques::{Attention, Checkpoint};
 use crate::{Error, Tensor};
 use memscope_client as memscope;
 use std::rc::Rc;
@@ -101,12 +97,12 @@ pub(super) fn block_with_norms_before(
     input: &Rc<Tensor>,
 ) -> Result<(Rc<Tensor>, SavedBlock), Error> {
     let (normal, norm_1) = norm(pass, &block.norm_1, Rc::clone(input), &format!("{name}.ln_1"))?;
-    let (attended, attention) = attention(pass, name, block, normal)?;
+    let (attended, of_attention) = attention::forward(pass, name, block, normal)?;
     let middle = residual(pass, input, attended, &format!("{name}.attn.residual"))?;
     let (normal, norm_2) = norm(pass, &block.norm_2, Rc::clone(&middle), &format!("{name}.ln_2"))?;
     let (computed, mlp) = mlp(pass, name, block, normal)?;
     let output = residual(&pass.for_output(), &middle, computed, &format!("{name}.mlp.residual"))?;
-    Ok((output, SavedBlock { norm_1, attention, norm_2, mlp }))
+    Ok((output, SavedBlock { norm_1, attention: of_attention, norm_2, mlp }))
 }
 
 /// BERT: norm(x + attention(x)), and the same with the MLP.
@@ -116,13 +112,13 @@ pub(super) fn block_with_norms_after(
     block: &Block<Parameter>,
     input: &Rc<Tensor>,
 ) -> Result<(Rc<Tensor>, SavedBlock), Error> {
-    let (attended, attention) = attention(pass, name, block, Rc::clone(input))?;
+    let (attended, of_attention) = attention::forward(pass, name, block, Rc::clone(input))?;
     let sum = residual(pass, input, attended, &format!("{name}.attn.residual"))?;
     let (middle, norm_1) = norm(pass, &block.norm_1, sum, &format!("{name}.ln_1"))?;
     let (computed, mlp) = mlp(pass, name, block, Rc::clone(&middle))?;
     let sum = residual(pass, &middle, computed, &format!("{name}.mlp.residual"))?;
     let (output, norm_2) = norm_for(&pass.for_output(), pass, &block.norm_2, sum, &format!("{name}.ln_2"))?;
-    Ok((output, SavedBlock { norm_1, attention, norm_2, mlp }))
+    Ok((output, SavedBlock { norm_1, attention: of_attention, norm_2, mlp }))
 }
 
 /// input + branch (rows, width); the branch is freed.
@@ -164,7 +160,12 @@ fn norm_for(
 }
 
 /// output (rows, outputs) = input (rows, inputs) · weightᵀ + bias
-fn linear(pass: &Pass<'_>, linear: &Linear<Parameter>, input: &Tensor, output: &Tensor) -> Result<(), Error> {
+pub(super) fn linear(
+    pass: &Pass<'_>,
+    linear: &Linear<Parameter>,
+    input: &Tensor,
+    output: &Tensor,
+) -> Result<(), Error> {
     project(pass, &linear.weight, Some(&linear.bias), input, output)?;
     linear.adapter.as_ref().map_or(Ok(()), |adapter| lora::forward(pass, adapter, input, output))
 }
@@ -182,75 +183,6 @@ fn project(
     let bias = bias.map(|bias| pass.in_product(bias)).transpose()?;
     let (a, b) = (Matrix::new(input, rows, inputs), Matrix::new(&weight, outputs, inputs).transposed());
     operations::matmul(&Product { bias: bias.as_deref(), ..Product::new(output, a, b) })
-}
-
-/// The attention's output before it is added to the residual stream, (rows, width), a temporary.
-fn attention(
-    pass: &Pass<'_>,
-    name: &str,
-    block: &Block<Parameter>,
-    input: Rc<Tensor>,
-) -> Result<(Tensor, SavedAttention), Error> {
-    let _scope = memscope::scope("attn");
-    let (rows, width) = (pass.rows(), pass.width());
-    let input = pass.kept_for_product(input)?;
-
-    let name = format!("{name}.attn");
-    let (q, k, v) = if pass.plan.techniques.sharing.share_qk {
-        let [q, v] = shared_qk::forward(pass, &name, &block.qkv, &input)?;
-        (q, None, v)
-    } else {
-        let qkv = pass.product_workspace(&format!("{name}.qkv"), &[rows, 3 * width])?;
-        linear(pass, &block.qkv, &input, &qkv)?;
-        let apart = |which| pass.product_activation(&format!("{name}.{which}"), &pass.shape_of_heads());
-        let (q, k, v) = (apart("q")?, apart("k")?, apart("v")?);
-        operations::split_qkv([&q, &k, &v], &qkv, pass.heads())?;
-        (q, Some(k), v)
-    };
-
-    let qkv = [&q, k.as_ref().unwrap_or(&q), &v];
-    let (merged, matrix) = match pass.plan.techniques.activations.attention {
-        Attention::Math => context(pass, &name, qkv)?,
-        Attention::Flash => {
-            let [merged, log_sums] = flash::forward(pass, &name, qkv)?;
-            (merged, SavedMatrix::LogSums(log_sums))
-        }
-    };
-    let output = pass.product_workspace(&format!("{name}.output"), &[rows, width])?;
-    linear(pass, &block.projection, &merged, &output)?;
-    Ok((output, SavedAttention { input, q, k, v, matrix, merged }))
-}
-
-/// softmax(scale · q · kᵀ) · v with its heads merged (rows, width), and what is kept of the matrix.
-fn context(pass: &Pass<'_>, name: &str, [q, k, v]: [&Tensor; 3]) -> Result<(Tensor, SavedMatrix), Error> {
-    let heads = pass.heads();
-    let (t, d) = (heads.sequence, heads.head_width);
-    let selective = pass.plan.techniques.activations.checkpoint == Checkpoint::Selective;
-    let kept = if selective { pass.keeping(Keeping::Dropped { output: false }) } else { *pass };
-    let probabilities = attention_probabilities(&kept, name, q, k)?;
-    let context = pass.product_workspace(&format!("{name}.context"), &pass.shape_of_heads())?;
-    operations::matmul(&Product::new(&context, Matrix::new(&probabilities, t, t), Matrix::new(v, t, d)))?;
-    let merged = pass.product_activation(&format!("{name}.merged"), &[pass.rows(), pass.width()])?;
-    operations::merge_heads(&merged, &context, heads)?;
-    Ok((merged, if selective { SavedMatrix::Again } else { SavedMatrix::Probabilities(probabilities) }))
-}
-
-/// softmax(scale · q · kᵀ) (B, H, T, T).
-pub(super) fn attention_probabilities(pass: &Pass<'_>, name: &str, q: &Tensor, k: &Tensor) -> Result<Tensor, Error> {
-    let heads = pass.heads();
-    let (t, d) = (heads.sequence, heads.head_width);
-    let scores = pass.product_workspace(&format!("{name}.scores"), &pass.shape_of_scores())?;
-    let (a, b) = (Matrix::new(q, t, d), Matrix::new(k, t, d).transposed());
-    operations::matmul(&Product { alpha: score_scale(d), ..Product::new(&scores, a, b) })?;
-    let probabilities = pass.product_activation(&format!("{name}.probabilities"), &pass.shape_of_scores())?;
-    let causal = pass.plan.configuration.family == Family::Gpt2;
-    operations::softmax_forward(&probabilities, &scores, t, causal)?;
-    Ok(probabilities)
-}
-
-/// Scores are divided by √(width of a head).
-pub(super) fn score_scale(head_width: u64) -> f32 {
-    1.0 / (head_width as f32).sqrt()
 }
 
 /// The MLP's output before it is added to the residual stream, (rows, width), a temporary.

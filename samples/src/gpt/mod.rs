@@ -10,6 +10,7 @@
 //! | data, random | batches of the sample text |
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
+//! | attention | attention, both ways |
 //! | autocast | casts between types, in mixed precision |
 //! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
 //! | compressed | what a layer keeps, in 8 bits |
@@ -21,6 +22,7 @@
 #![doc = include_str!("memory.md")]
 
 mod arguments;
+mod attention;
 mod autocast;
 mod backward;
 mod chunked;

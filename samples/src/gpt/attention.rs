@@ -6,10 +6,10 @@
 use super::model::Family;
 use super::network::Block;
 use super::parameter::Parameter;
-use super::pass::{Keeping, Pass, SavedAttention, SavedMatrix};
+use super::pass::{Pass, SavedAttention, SavedMatrix};
 use super::{backward, flash, forward, shared_qk};
 use crate::operations::{self, Matrix, Product};
-use crate::techniques::{Attention, Checkpoint};
+use crate::techniques::{Attention, Checkpoint, Keeping};
 use crate::{Error, Tensor};
 use memscope_client as memscope;
 use std::rc::Rc;

@@ -12,7 +12,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 /// A weight as a matrix product reads it.
-pub(super) enum InProduct<'a> {
+pub(crate) enum InProduct<'a> {
     Itself(&'a Tensor),
     Cast(Rc<Tensor>),
 }

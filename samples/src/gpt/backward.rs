@@ -191,7 +191,7 @@ fn project(
     }
     weight.drop_cast();
     if !weight.is_frozen() {
-        in_gradient(pass, weight, &mut |grad_weight, accumulate| {
+        weight.in_gradient(pass.of_products(), &mut |grad_weight, accumulate| {
             let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(input, rows, inputs));
             operations::matmul(&Product { accumulate, ..by_input })
         })?;
@@ -199,28 +199,12 @@ fn project(
     }
     if let Some(bias) = bias.filter(|bias| !bias.is_frozen()) {
         bias.drop_cast();
-        in_gradient(pass, bias, &mut |grad_bias, accumulate| {
+        bias.in_gradient(pass.of_products(), &mut |grad_bias, accumulate| {
             operations::bias_backward(grad_bias, grad_output, accumulate)
         })?;
         pass.added(bias)?;
     }
     Ok(grad_input)
-}
-
-/// Has `add` write a parameter's gradient, or add to it. In mixed precision it writes a temporary of 16 bits, which is then
-/// cast to the gradient, or added.
-fn in_gradient(
-    pass: &Pass<'_>,
-    parameter: &mut Parameter,
-    add: &mut dyn FnMut(&Tensor, bool) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let (gradient, accumulate) = parameter.reach_gradient()?;
-    if gradient.element() == pass.of_products() {
-        return add(gradient, accumulate);
-    }
-    let low = pass.product_workspace(&format!("{}.low", gradient.name()), &[gradient.elements()])?;
-    add(&low, false)?;
-    operations::cast(gradient, &low, accumulate)
 }
 
 fn mlp(

@@ -6,10 +6,10 @@
 use super::model::Family;
 use super::network::Network;
 use super::parameter::Parameter;
-use super::pass::{Keeping, Kept, Pass, SavedBlock};
+use super::pass::{Kept, Pass, SavedBlock};
 use super::scopes;
 use super::{backward, compressed, forward};
-use crate::techniques::{Choice, Compression};
+use crate::techniques::{Choice, Compression, Keeping};
 use crate::{Error, Tensor, operations};
 use memscope_client as memscope;
 use std::rc::Rc;

@@ -13,6 +13,7 @@
 //! | attention | attention, both ways |
 //! | autocast | casts between types, in mixed precision |
 //! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
+//! | update | the end of a step: ranks, loss scale, updates |
 //! | compressed | what a layer keeps, in 8 bits |
 //! | chunked | the decoder and the loss chunk by chunk |
 //! | flash | attention without its matrix |
@@ -41,6 +42,7 @@ pub(crate) mod random;
 pub(crate) mod scopes;
 mod shared_qk;
 mod trainer;
+mod update;
 
 pub use arguments::{GptArguments, Plan};
 pub use data::{Batch, batch};
@@ -51,6 +53,7 @@ pub(crate) use optimizer::Optimizer;
 pub use parameter::Parameter;
 pub use trainer::Trainer;
 pub(crate) use trainer::module_of;
+pub(crate) use update::Updates;
 
 use crate::ranks::{Group, launch};
 use crate::techniques::{BatchSize, PoolCount, Scaled, batch_search};

@@ -5,7 +5,8 @@
 
 use super::autocast::InProduct;
 use super::network::{Description, Initial};
-use crate::techniques::{Rank, State, Update};
+use super::optimizer::Optimizer;
+use crate::techniques::{Rank, State, Update, optimizer_in_backward};
 use crate::tensor::Element;
 use crate::{Device, Error, Tensor, operations};
 use memscope_client::Category;
@@ -93,7 +94,7 @@ impl Parameter {
     }
 
     /// The weight as a matrix product of this type reads it.
-    pub(super) fn in_product(&self, element: Element) -> Result<InProduct<'_>, Error> {
+    pub(crate) fn in_product(&self, element: Element) -> Result<InProduct<'_>, Error> {
         if self.weight.element() == element {
             return Ok(InProduct::Itself(&self.weight));
         }
@@ -108,12 +109,12 @@ impl Parameter {
     }
 
     /// Frees the cast of the weight, if there is one.
-    pub(super) fn drop_cast(&self) {
+    pub(crate) fn drop_cast(&self) {
         *self.cast.borrow_mut() = None;
     }
 
     /// True for biases and what norms scale by.
-    pub(super) fn is_vector(&self) -> bool {
+    pub(crate) fn is_vector(&self) -> bool {
         self.description.shape.len() == 1
     }
 
@@ -133,6 +134,32 @@ impl Parameter {
             self.gradient = Some(Tensor::of(device, Category::Gradients, &name, element, shape)?);
         }
         Ok((self.gradient.as_ref().expect("made above"), accumulate))
+    }
+
+    /// Has `add` write the gradient, or add to it, in this type. Where the gradient has another, `add` writes a temporary, which
+    /// is then cast to the gradient, or added.
+    pub(crate) fn in_gradient(
+        &mut self,
+        element: Element,
+        add: &mut dyn FnMut(&Tensor, bool) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (gradient, accumulate) = self.reach_gradient()?;
+        if gradient.element() == element {
+            return add(gradient, accumulate);
+        }
+        let (name, shape) = (format!("{}.low", gradient.name()), [gradient.elements()]);
+        let low = Tensor::of(gradient.device(), Category::Workspace, &name, element, &shape)?;
+        add(&low, false)?;
+        operations::cast(gradient, &low, accumulate)
+    }
+
+    /// Backward has added to the gradient. If nothing more is to come: where gradients are shared out, this rank's part of their
+    /// sum stays of it; and an optimizer, if one is given, updates the parameter and frees the gradient.
+    pub(crate) fn added(&mut self, rank: Option<&Rank>, optimizer: Option<&Optimizer>) -> Result<(), Error> {
+        if let Some(rank) = rank.filter(|rank| rank.parallel.shards_gradients() && self.is_complete()) {
+            self.reduce_gradient(rank)?;
+        }
+        optimizer.map_or(Ok(()), |optimizer| optimizer_in_backward::added(optimizer, self))
     }
 
     /// The gradient to write a part of a sum to; the first part counts as reaching it, the others add to it.
@@ -196,7 +223,7 @@ impl Parameter {
     }
 
     /// Frees the whole weight: the ranks have their parts.
-    pub(super) fn scatter_weight(&self) {
+    pub(crate) fn scatter_weight(&self) {
         self.weight.give_back_memory();
     }
 

@@ -7,25 +7,12 @@ use super::compressed::CompressedBlock;
 use super::optimizer::Optimizer;
 use super::parameter::Parameter;
 use crate::operations::Heads;
-use crate::techniques::{Rank, optimizer_in_backward};
+use crate::techniques::{Keeping, Rank};
 use crate::tensor::Element;
 use crate::{Device, Error, Tensor};
 use memscope_client::Category;
 use std::ops::Range;
 use std::rc::Rc;
-
-/// What becomes of the results that backward reads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeping {
-    /// They are kept.
-    Kept,
-    /// They are not, save the output of a block if `output`: to be kept itself, as the input of what comes after.
-    Dropped { output: bool },
-    /// A copy in 8 bits is kept instead, save of statistics and of the output as above.
-    Compressed { output: bool },
-    /// They were not kept, and are computed again for backward.
-    Again,
-}
 
 /// One forward and backward pass over a batch.
 #[derive(Clone, Copy)]
@@ -45,24 +32,20 @@ pub(super) struct Pass<'a> {
 impl Pass<'_> {
     /// Where weights are shared out, these come together for use.
     pub fn gather<'p>(&self, parameters: impl IntoIterator<Item = &'p Parameter>) -> Result<(), Error> {
-        let Some(rank) = self.rank.filter(|rank| rank.parallel.shards_weights()) else { return Ok(()) };
-        parameters.into_iter().try_for_each(|parameter| parameter.gather_weight(rank))
+        self.rank.map_or(Ok(()), |rank| rank.gather(parameters))
     }
 
     /// Where weights are shared out, these have been used.
     pub fn scatter<'p>(&self, parameters: impl IntoIterator<Item = &'p Parameter>) {
-        if self.rank.is_some_and(|rank| rank.parallel.shards_weights()) {
-            parameters.into_iter().for_each(Parameter::scatter_weight);
+        if let Some(rank) = self.rank {
+            rank.scatter(parameters);
         }
     }
 
     /// Backward has added to the parameter's gradient. Where gradients are shared out and nothing more is to come, this
     /// rank's part of their sum stays of it.
     pub fn added(&self, parameter: &mut Parameter) -> Result<(), Error> {
-        if let Some(rank) = self.rank.filter(|rank| rank.parallel.shards_gradients() && parameter.is_complete()) {
-            parameter.reduce_gradient(rank)?;
-        }
-        self.optimizer.map_or(Ok(()), |optimizer| optimizer_in_backward::added(optimizer, parameter))
+        parameter.added(self.rank, self.optimizer)
     }
 
     /// Tokens in the batch, which are the rows of most matrices.
@@ -95,23 +78,12 @@ impl Pass<'_> {
 
     /// A tensor that backward reads, if it is kept.
     pub fn activation_of(&self, element: Element, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
-        match self.keeping {
-            Keeping::Kept => Tensor::of(self.device, Category::Activations, name, element, shape),
-            Keeping::Dropped { .. } | Keeping::Compressed { .. } => {
-                Tensor::of(self.device, Category::Workspace, name, element, shape)
-            }
-            Keeping::Again => {
-                Tensor::of(self.device, Category::Activations, &format!("{name}.recomputed"), element, shape)
-            }
-        }
+        self.keeping.tensor(self.device, element, name, shape)
     }
 
     /// A statistic that backward reads, if it is kept: in fp32 whatever the precision, and never compressed.
     pub fn statistic(&self, name: &str, shape: &[u64]) -> Result<Tensor, Error> {
-        match self.keeping {
-            Keeping::Compressed { .. } => self.keeping(Keeping::Kept).activation_of(Element::Fp32, name, shape),
-            _ => self.activation_of(Element::Fp32, name, shape),
-        }
+        self.keeping(self.keeping.of_statistics()).activation_of(Element::Fp32, name, shape)
     }
 
     /// The same pass, in which a block's results are kept or not.
@@ -121,10 +93,7 @@ impl Pass<'_> {
 
     /// The same pass, for the output of a block.
     pub fn for_output(self) -> Self {
-        match self.keeping {
-            Keeping::Dropped { output: true } | Keeping::Compressed { output: true } => self.keeping(Keeping::Kept),
-            _ => self,
-        }
+        self.keeping(self.keeping.of_output())
     }
 
     /// What weights and the residual stream are.

@@ -10,15 +10,14 @@ use super::forward;
 use super::layers;
 use super::model::Family;
 use super::network::Network;
-use super::optimizer::Optimizer;
 use super::parameter::Parameter;
-use super::pass::{FromLoss, Inputs, Keeping, Pass};
+use super::pass::{FromLoss, Inputs, Pass};
 use super::random::Random;
 use super::scopes;
+use super::update::Updates;
 use crate::ranks::Group;
 use crate::techniques::{
-    Allocator, Checkpoint, Choice, GradientArguments, LossScale, MemoryFraction, PoolCount, Precision, Rank, Scaled,
-    micro_batches, zero_gradient,
+    Checkpoint, Choice, GradientArguments, Keeping, PoolCount, Rank, Scaled, micro_batches, zero_gradient,
 };
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
@@ -31,15 +30,10 @@ pub struct Trainer {
     micro: Plan,
     device: Rc<Device>,
     network: Network<Parameter>,
-    optimizer: Optimizer,
-    /// Of fp16 only.
-    loss_scale: Option<LossScale>,
-    scaled: Option<Scaled>,
+    updates: Updates,
     steps: u64,
     /// What `--checkpoint auto` chose.
     choice: Option<Choice>,
-    /// This process among others that train the same model.
-    rank: Option<Rank>,
 }
 
 impl Trainer {
@@ -55,14 +49,8 @@ impl Trainer {
     ///
     /// # Errors
     /// As [`Trainer::new`]; and [`Error::Ranks`], of this and every other call, when another rank has failed.
-    pub fn in_group(plan: &Plan, mut device: Device, group: Option<Group>) -> Result<Trainer, Error> {
-        if plan.techniques.workload.allocator == Allocator::Caching {
-            device.use_pool();
-        }
-        let device = Rc::new(device);
-        if let Some(share) = plan.techniques.memory_fraction {
-            device.limit(MemoryFraction::new(share)?)?;
-        }
+    pub fn in_group(plan: &Plan, device: Device, group: Option<Group>) -> Result<Trainer, Error> {
+        let device = plan.techniques.prepare(device)?;
         let mut rank = group.zip(plan.techniques.ranks.parallel).map(|(group, parallel)| Rank::new(group, parallel));
         let mut ordinal = 0;
         memscope::phase("model");
@@ -75,8 +63,6 @@ impl Trainer {
             rank.as_ref().map_or(Ok(()), |rank| rank.made(&mut parameter))?;
             Ok::<Parameter, Error>(parameter)
         })?;
-        let optimizer =
-            Optimizer::new(plan.techniques.optimizer, plan.learning_rate).with_offload(plan.techniques.offload);
         if network.decoder.is_none() {
             // The head's weight too.
             network.tokens.is_used(2);
@@ -112,11 +98,8 @@ impl Trainer {
             }
             choice = Some(chosen);
         }
-        let loss_scale = match plan.techniques.precision() {
-            Precision::AmpFp16 => Some(LossScale::new(&device)?),
-            _ => None,
-        };
-        Ok(Trainer { plan, micro, device, network, optimizer, loss_scale, scaled: None, steps: 0, choice, rank })
+        let updates = Updates::new(&device, &plan.techniques, plan.learning_rate, rank)?;
+        Ok(Trainer { plan, micro, device, network, updates, steps: 0, choice })
     }
 
     /// What a technique chose by itself, in words.
@@ -139,31 +122,13 @@ impl Trainer {
         let Plan { configuration, batch, sequence, seed, techniques, .. } = &self.plan;
         self.micro.sequence = techniques.workload.length(*sequence, *seed, self.steps);
         let batch = data::batch(configuration, *batch, self.micro.sequence, *seed, self.steps);
-        let batch = match &self.rank {
+        let batch = match &self.updates.rank {
             None => batch,
             Some(rank) => micro_batches(&batch, rank.group.world() as u64).swap_remove(rank.group.rank()),
         };
-        self.optimizer.begin_step();
-        let in_backward = self.plan.techniques.gradients.optimizer_in_backward;
-        let mut loss = self.passes(&batch, in_backward)?;
-        if let Some(rank) = &self.rank {
-            rank.reduce(self.network.parameters_mut())?;
-            loss = rank.sum(loss)?;
-        }
-        if self.plan.techniques.types.inject_inf == Some(self.steps) {
-            self.inject_infinity()?;
-        }
-        let found = self.unscale()?;
-        self.scaled = self.loss_scale.as_mut().map(|scale| scale.end_step(found));
-        if found {
-            self.optimizer.skip_step();
-        } else if !in_backward {
-            memscope::phase("optimizer");
-            self.optimizer.step(self.network.parameters_mut())?;
-        }
-        if let Some(rank) = &self.rank {
-            rank.gather_weights(self.network.parameters_mut())?;
-        }
+        self.updates.optimizer.begin_step();
+        let loss = self.passes(&batch, self.plan.techniques.gradients.optimizer_in_backward)?;
+        let loss = self.updates.finish(&self.plan.techniques, self.steps, self.network.parameters_mut(), loss)?;
         if self.plan.techniques.workload.empty_cache {
             self.device.empty_cache();
         }
@@ -172,22 +137,7 @@ impl Trainer {
 
     /// What became of the loss scale in the last step; none where there is no scale.
     pub fn scaled(&self) -> Option<Scaled> {
-        self.scaled
-    }
-
-    /// Divides the gradients by the loss scale, if there is one; true if any was infinite or NaN.
-    fn unscale(&mut self) -> Result<bool, Error> {
-        let Some(scale) = &self.loss_scale else { return Ok(false) };
-        memscope::phase("unscale");
-        let parameters = self.network.parameters_mut();
-        scale.unscale(parameters.iter().filter_map(|parameter| parameter.gradient()))
-    }
-
-    /// Makes one number of the first gradient infinite, as an overflow would.
-    fn inject_infinity(&mut self) -> Result<(), Error> {
-        let parameters = self.network.parameters_mut();
-        let first = parameters.first().and_then(|parameter| parameter.gradient());
-        first.map_or(Ok(()), |gradient| gradient.set_first(&[f32::INFINITY]))
+        self.updates.scaled()
     }
 
     /// The loss of a batch.
@@ -211,7 +161,7 @@ impl Trainer {
     /// As [`Trainer::step`].
     pub fn gradients(&mut self, batch: &Batch) -> Result<Option<f32>, Error> {
         let loss = self.passes(batch, false)?;
-        self.unscale()?;
+        self.updates.unscale(&self.network.parameters_mut())?;
         Ok(loss)
     }
 
@@ -232,15 +182,14 @@ impl Trainer {
         memscope::phase("data");
         let inputs = self.upload(batch)?;
         memscope::phase("forward");
-        let optimizer = update.then_some(&self.optimizer);
-        let loss_scale = self.loss_scale.as_ref().map_or(1.0, LossScale::scale);
+        let optimizer = update.then_some(&self.updates.optimizer);
         let pass = Pass {
             device: &self.device,
             plan: &self.micro,
             optimizer,
             keeping: Keeping::Kept,
-            loss_scale,
-            rank: self.rank.as_ref(),
+            loss_scale: self.updates.loss_scale(),
+            rank: self.updates.rank.as_ref(),
         };
         let (logits, saved) = forward::forward(&pass, &self.network, &inputs)?;
         memscope::phase("loss");
@@ -279,7 +228,7 @@ impl Trainer {
             optimizer: None,
             keeping: Keeping::Kept,
             loss_scale: 1.0,
-            rank: self.rank.as_ref(),
+            rank: self.updates.rank.as_ref(),
         }
     }
 

@@ -5,7 +5,7 @@
 use super::model::{Configuration, Model};
 use crate::Error;
 use crate::gpt::{in_range, is_rate};
-use crate::techniques::{Kind, OptimizerArguments};
+use crate::techniques::{Kind, OptimizerArguments, Techniques};
 
 /// Trains a ResNet in fp32 on images made from a seed, each tensor an allocation of its own, as PyTorch would without its
 /// cache.
@@ -48,12 +48,12 @@ pub struct Plan {
     pub image: u64,
     /// Training steps.
     pub steps: u64,
-    /// Optimizer.
-    pub optimizer: OptimizerArguments,
     /// Learning rate.
     pub learning_rate: f32,
     /// Seed.
     pub seed: u64,
+    /// The memory techniques.
+    pub techniques: Techniques,
 }
 
 /// Most pixels in a batch, one channel counted: a convolution has a row of its product for each.
@@ -85,9 +85,9 @@ impl Plan {
             batch,
             image: arguments.image.unwrap_or(if tiny { 32 } else { 224 }),
             steps: arguments.steps.unwrap_or(if tiny { 30 } else { 3 }),
-            optimizer,
             learning_rate: arguments.learning_rate.unwrap_or(rate),
             seed: arguments.seed,
+            techniques: Techniques { optimizer, ..Techniques::default() },
         };
         plan.check()?;
         Ok(plan)

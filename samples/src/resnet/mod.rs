@@ -43,7 +43,7 @@ pub enum Progress {
         /// Which network.
         model: Model,
         /// What is trained.
-        plan: Plan,
+        plan: Box<Plan>,
         /// How many numbers the parameters are.
         parameters: u64,
         /// The device's name.
@@ -78,7 +78,7 @@ pub fn train(
     let (name, simulated) = (device.name().to_owned(), device.is_simulated());
     let mut trainer = Trainer::new(&plan, device)?;
     let of = plan.steps;
-    progress(Progress::Started { model: arguments.model, plan, parameters, device: name, simulated })?;
+    progress(Progress::Started { model: arguments.model, plan: Box::new(plan), parameters, device: name, simulated })?;
     let mut losses = Vec::new();
     for number in 1..=of {
         let start = Instant::now();
@@ -106,7 +106,7 @@ impl std::fmt::Display for Progress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Progress::Started { model, plan, parameters, device, simulated } => {
-                let Plan { batch, image, configuration, .. } = plan;
+                let Plan { batch, image, configuration, .. } = &**plan;
                 let simulated = if *simulated { " (simulated)" } else { "" };
                 write!(
                     f,

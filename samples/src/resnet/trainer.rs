@@ -7,7 +7,7 @@ use super::data::{self, Batch};
 use super::network::Network;
 use super::pass::{Inputs, Pass};
 use super::{backward, forward};
-use crate::gpt::{Optimizer, Parameter, module_of, random::Random, scopes};
+use crate::gpt::{Parameter, Updates, module_of, random::Random, scopes};
 use crate::tensor::Element;
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
@@ -18,7 +18,7 @@ pub struct Trainer {
     plan: Plan,
     device: Rc<Device>,
     network: Network<Parameter>,
-    optimizer: Optimizer,
+    updates: Updates,
     steps: u64,
 }
 
@@ -28,7 +28,7 @@ impl Trainer {
     /// # Errors
     /// [`Error::OutOfMemory`], or [`Error::Driver`].
     pub fn new(plan: &Plan, device: Device) -> Result<Trainer, Error> {
-        let device = Rc::new(device);
+        let device = plan.techniques.prepare(device)?;
         let mut ordinal = 0;
         memscope::phase("model");
         let network = Network::build(&plan.configuration, &mut |_, description| {
@@ -36,8 +36,8 @@ impl Trainer {
             ordinal += 1;
             Parameter::new(&device, description, Element::Fp32, Random::new(plan.seed, &[0, ordinal]).bits())
         })?;
-        let optimizer = Optimizer::new(plan.optimizer, plan.learning_rate);
-        Ok(Trainer { plan: plan.clone(), device, network, optimizer, steps: 0 })
+        let updates = Updates::new(&device, &plan.techniques, plan.learning_rate, None)?;
+        Ok(Trainer { plan: plan.clone(), device, network, updates, steps: 0 })
     }
 
     /// One training step; its loss, or none on a device that does not compute.
@@ -53,11 +53,9 @@ impl Trainer {
             true => data::images(&targets, image, seed, self.steps),
             false => Vec::new(),
         };
+        self.updates.optimizer.begin_step();
         let loss = self.gradients(&Batch { images, targets })?;
-        memscope::phase("optimizer");
-        self.optimizer.begin_step();
-        self.optimizer.step(self.network.parameters_mut())?;
-        Ok(loss)
+        self.updates.finish(&self.plan.techniques, self.steps, self.network.parameters_mut(), loss)
     }
 
     /// Sets all gradients to none, then computes those of a batch's loss, and the loss. The running statistics move.

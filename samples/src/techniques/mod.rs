@@ -16,6 +16,7 @@ mod eight_bit;
 mod flash_attention;
 pub(crate) mod foreach;
 mod gradients;
+mod keeping;
 mod lora;
 mod loss_scale;
 mod memory_fraction;
@@ -41,6 +42,7 @@ pub use compress_activations::Compression;
 pub(crate) use eight_bit::States;
 pub use flash_attention::Attention;
 pub use gradients::GradientArguments;
+pub(crate) use keeping::Keeping;
 pub(crate) use loss_scale::LossScale;
 pub use loss_scale::{ScaleRule, Scaled};
 pub(crate) use memory_fraction::Budget;
@@ -92,6 +94,17 @@ impl Techniques {
     /// The types of weights, products and what is kept.
     pub fn precision(&self) -> Precision {
         self.types.precision
+    }
+
+    /// The device, with its pool and its limit if it is to have them, before anything is allocated on it.
+    pub(crate) fn prepare(&self, mut device: crate::Device) -> Result<std::rc::Rc<crate::Device>, crate::Error> {
+        if self.workload.allocator == Allocator::Caching {
+            device.use_pool();
+        }
+        if let Some(share) = self.memory_fraction {
+            device.limit(MemoryFraction::new(share)?)?;
+        }
+        Ok(std::rc::Rc::new(device))
     }
 
     /// Checks what can be checked before the device is touched.

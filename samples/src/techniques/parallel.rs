@@ -207,6 +207,17 @@ impl Rank {
         parameters.into_iter().try_for_each(|parameter| parameter.gather_weight(self))
     }
 
+    /// Where weights are shared out, these come together for use.
+    pub fn gather<'p>(&self, parameters: impl IntoIterator<Item = &'p Parameter>) -> Result<(), Error> {
+        let mut parameters = parameters.into_iter().filter(|_| self.parallel.shards_weights());
+        parameters.try_for_each(|parameter| parameter.gather_weight(self))
+    }
+
+    /// Where weights are shared out, these have been used.
+    pub fn scatter<'p>(&self, parameters: impl IntoIterator<Item = &'p Parameter>) {
+        parameters.into_iter().filter(|_| self.parallel.shards_weights()).for_each(Parameter::scatter_weight);
+    }
+
     /// The sum of a number over the ranks.
     pub fn sum(&self, number: Option<f32>) -> Result<Option<f32>, Error> {
         let mut numbers = [number.unwrap_or_default()];

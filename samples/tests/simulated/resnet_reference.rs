@@ -9,7 +9,7 @@
 use crate::device;
 use memscope_samples::Device;
 use memscope_samples::resnet::{Batch, BlockKind, Configuration, Plan, Trainer, images, targets};
-use memscope_samples::techniques::OptimizerArguments;
+use memscope_samples::techniques::Techniques;
 use std::collections::BTreeMap;
 
 /// (images, channels, height, width) in f64.
@@ -186,8 +186,8 @@ fn max_pool(input: &Map) -> Map {
 
 fn check(kind: BlockKind, blocks: [u64; 4], image: u64) {
     let configuration = Configuration { kind, blocks, width: 3, classes: 5 };
-    let optimizer = OptimizerArguments::default();
-    let plan = Plan { configuration, batch: 3, image, steps: 1, optimizer, learning_rate: 0.0, seed: 11 };
+    let techniques = Techniques::default();
+    let plan = Plan { configuration, batch: 3, image, steps: 1, learning_rate: 0.0, seed: 11, techniques };
     let mut trainer = Trainer::new(&plan, Device::open().unwrap()).unwrap();
     let mut weights = displace(&mut trainer);
     let targets = targets(5, 3, 11, 1);

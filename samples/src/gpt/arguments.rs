@@ -276,7 +276,6 @@ mod tests {
                 "--precision does not combine with --compress-activations",
             ),
             ("--precision bf16 --ranks 2 --parallel ddp", "--precision does not combine with --ranks"),
-            ("--precision amp-bf16 --chunked-loss 2", "--precision does not combine with --chunked-loss"),
             ("--precision amp-bf16 --checkpoint sqrt --model bert-base", "are checkpointed in fp32 only"),
             ("--precision bf16 --foreach", "--precision bf16 does not combine with --foreach"),
             ("--precision bf16 --offload optimizer", "--precision bf16 does not combine with --offload"),

@@ -34,7 +34,7 @@ impl Pass<'_> {
         self.plan.techniques.precision().of_products()
     }
 
-    /// The weight for a product: cast once, and kept until [`Parameter::drop_cast`].
+    /// The weight for a product: cast once, and kept while autocast lasts and while a product's backward needs it.
     pub fn in_product<'a>(&self, parameter: &'a Parameter) -> Result<InProduct<'a>, Error> {
         parameter.in_product(self.of_products())
     }
@@ -91,4 +91,20 @@ impl Pass<'_> {
         operations::cast(&raised, &tensor, false)?;
         Ok(raised)
     }
+}
+
+/// Has `add` write a gradient in this type, or add to it if that is true. Where the gradient has another type, `add` writes a
+/// temporary, which is then cast to the gradient, or added.
+pub(super) fn write_in(
+    element: Element,
+    (gradient, accumulate): (&Tensor, bool),
+    add: &mut dyn FnMut(&Tensor, bool) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if gradient.element() == element {
+        return add(gradient, accumulate);
+    }
+    let (name, shape) = (format!("{}.low", gradient.name()), [gradient.elements()]);
+    let low = Tensor::of(gradient.device(), Category::Workspace, &name, element, &shape)?;
+    add(&low, false)?;
+    operations::cast(gradient, &low, accumulate)
 }

@@ -10,13 +10,13 @@ use super::attention;
 use super::forward::head_name;
 use super::layers;
 use super::lora;
+use super::loss;
 use super::network::{Block, Linear, Network, Norm};
 use super::parameter::Parameter;
 use super::pass::{FromLoss, Inputs, Pass, Saved, SavedBlock, SavedMlp, SavedNorm, SavedTransform};
 use crate::operations::{self, Matrix, Product};
-use crate::tensor::Element;
 use crate::{Error, Tensor};
-use memscope_client::{self as memscope, Category};
+use memscope_client as memscope;
 
 /// Writes the gradient of the loss into every parameter.
 pub(super) fn backward(
@@ -32,7 +32,10 @@ pub(super) fn backward(
     let grad_normal = match from_loss {
         FromLoss::Gradient(grad_normal) => grad_normal,
         FromLoss::LogProbabilities(log_probabilities) => {
-            let grad_logits = loss(pass, inputs, log_probabilities)?;
+            let grad_logits = {
+                let _scope = memscope::scope("loss");
+                loss::backward(pass, log_probabilities, &inputs.targets, inputs.counted)?
+            };
             let _scope = memscope::scope(head_name(family));
             decoder(pass, network, &decoder_input, grad_logits)?
         }
@@ -50,21 +53,6 @@ pub(super) fn backward(
     };
     let grad = layers::backward(pass, network, grad, kept)?;
     embeddings(pass, network, inputs, grad, embedding_norm)
-}
-
-/// The gradient of the logits (rows, vocabulary). As in PyTorch it takes two such temporaries: the log-probabilities' too.
-fn loss(pass: &Pass<'_>, inputs: &Inputs, log_probabilities: Tensor) -> Result<Tensor, Error> {
-    let _scope = memscope::scope("loss");
-    let vocabulary = pass.plan.configuration.vocabulary;
-    let shape = [pass.rows(), vocabulary];
-    let grad_log_probabilities = pass.exact_workspace("loss.log_probabilities.grad", &shape)?;
-    operations::nll_backward(&grad_log_probabilities, &inputs.targets, pass.loss_scale / inputs.counted as f32)?;
-    let casts = pass.plan.techniques.precision().casts_logits();
-    let element = if casts { Element::Fp32 } else { pass.of_products() };
-    let grad_logits = Tensor::of(pass.device, Category::Workspace, "logits.grad", element, &shape)?;
-    operations::log_softmax_backward(&grad_logits, &grad_log_probabilities, &log_probabilities, vocabulary)?;
-    drop((grad_log_probabilities, log_probabilities));
-    Ok(pass.gradient_for_product(&grad_logits)?.unwrap_or(grad_logits))
 }
 
 /// Through the decoder, whose weight may be the token embedding.
@@ -189,7 +177,7 @@ fn project(
         let weight = pass.in_product(weight)?;
         operations::matmul(&Product::new(&grad_input, grad, Matrix::new(&weight, outputs, inputs)))?;
     }
-    weight.drop_cast();
+    weight.release_cast();
     if !weight.is_frozen() {
         weight.in_gradient(pass.of_products(), &mut |grad_weight, accumulate| {
             let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(input, rows, inputs));
@@ -198,7 +186,6 @@ fn project(
         pass.added(weight)?;
     }
     if let Some(bias) = bias.filter(|bias| !bias.is_frozen()) {
-        bias.drop_cast();
         bias.in_gradient(pass.of_products(), &mut |grad_bias, accumulate| {
             operations::bias_backward(grad_bias, grad_output, accumulate)
         })?;

@@ -2,10 +2,13 @@
 //!
 //! Owns: what exists for a chunk only. Refuses: the rest of the head.
 
+use super::autocast::write_in;
+use super::loss;
 use super::network::Network;
 use super::parameter::Parameter;
 use super::pass::{Inputs, Pass};
 use crate::operations::{self, Matrix, Product};
+use crate::techniques::Keeping;
 use crate::{Error, Tensor};
 use memscope_client as memscope;
 
@@ -43,7 +46,8 @@ pub(super) fn loss_and_gradients(
     let grad_input = pass.workspace("decoder.input.grad", &[pass.rows(), pass.width()])?;
     for (index, chunk) in chunks(pass).enumerate() {
         let log_probabilities = of_chunk(pass, network, input, inputs, &loss, &chunk)?;
-        let grad_logits = grad_logits(pass, inputs, log_probabilities, &chunk)?;
+        let targets = inputs.targets.part(chunk.first, chunk.rows);
+        let grad_logits = loss::backward(pass, log_probabilities, &targets, inputs.counted)?;
         through_decoder(pass, network, [&grad_input, input], &grad_logits, &chunk, index == 0)?;
     }
     pass.added(network.decoder.as_mut().unwrap_or(&mut network.tokens))?;
@@ -54,7 +58,7 @@ pub(super) fn loss_and_gradients(
 }
 
 fn nothing(pass: &Pass<'_>) -> Result<Tensor, Error> {
-    let loss = pass.workspace("loss", &[1])?;
+    let loss = pass.exact_workspace("loss", &[1])?;
     operations::fill(&loss, 0.0)?;
     Ok(loss)
 }
@@ -65,7 +69,7 @@ fn chunks(pass: &Pass<'_>) -> impl Iterator<Item = Chunk> + use<> {
     (0..all).step_by(together as usize).map(move |first| Chunk { first, rows: together.min(all - first) })
 }
 
-/// Adds a chunk's loss; its log-probabilities (rows of the chunk, vocabulary).
+/// Adds a chunk's loss; its log-probabilities (rows of the chunk, vocabulary), a temporary.
 fn of_chunk(
     pass: &Pass<'_>,
     network: &Network<Parameter>,
@@ -76,34 +80,18 @@ fn of_chunk(
 ) -> Result<Tensor, Error> {
     let (width, vocabulary) = (pass.width(), pass.plan.configuration.vocabulary);
     let input = input.part(first * width, rows * width);
-    let weight = network.decoder.as_ref().unwrap_or(&network.tokens).weight();
-    let bias = network.bert.as_ref().map(|bert| bert.decoder_bias.weight());
-    let logits = pass.workspace("logits", &[rows, vocabulary])?;
-    let (a, b) = (Matrix::new(&input, rows, width), Matrix::new(weight, vocabulary, width).transposed());
-    operations::matmul(&Product { bias, ..Product::new(&logits, a, b) })?;
-    let log_probabilities = pass.workspace("loss.log_probabilities", &[rows, vocabulary])?;
-    operations::log_softmax_forward(&log_probabilities, &logits, vocabulary)?;
-    drop(logits);
-    let of_chunk = pass.workspace("loss.chunk", &[1])?;
+    let logits = pass.product_workspace("logits", &[rows, vocabulary])?;
+    {
+        let weight = pass.in_product(network.decoder.as_ref().unwrap_or(&network.tokens))?;
+        let bias = network.bert.as_ref().map(|bert| pass.in_product(&bert.decoder_bias)).transpose()?;
+        let (a, b) = (Matrix::new(&input, rows, width), Matrix::new(&weight, vocabulary, width).transposed());
+        operations::matmul(&Product { bias: bias.as_deref(), ..Product::new(&logits, a, b) })?;
+    }
+    let pass = pass.keeping(Keeping::Dropped { output: false });
     let targets = inputs.targets.part(first, rows);
-    operations::nll_forward(&of_chunk, &log_probabilities, &targets, 1.0 / inputs.counted as f32)?;
+    let [of_chunk, log_probabilities] = loss::forward(&pass, "loss.chunk", logits, &targets, inputs.counted)?;
     operations::add(loss, loss, &of_chunk)?;
     Ok(log_probabilities)
-}
-
-fn grad_logits(
-    pass: &Pass<'_>,
-    inputs: &Inputs,
-    log_probabilities: Tensor,
-    &Chunk { first, rows }: &Chunk,
-) -> Result<Tensor, Error> {
-    let vocabulary = pass.plan.configuration.vocabulary;
-    let grad_log_probabilities = pass.workspace("loss.log_probabilities.grad", &[rows, vocabulary])?;
-    let targets = inputs.targets.part(first, rows);
-    operations::nll_backward(&grad_log_probabilities, &targets, 1.0 / inputs.counted as f32)?;
-    let grad_logits = pass.workspace("logits.grad", &[rows, vocabulary])?;
-    operations::log_softmax_backward(&grad_logits, &grad_log_probabilities, &log_probabilities, vocabulary)?;
-    Ok(grad_logits)
 }
 
 /// The gradient of a chunk's input, written where it belongs, and those of weight and bias, added.
@@ -120,16 +108,21 @@ fn through_decoder(
     let (grad_input, input) = (grad_input.part(range.0, range.1), input.part(range.0, range.1));
     let weight = network.decoder.as_mut().unwrap_or(&mut network.tokens);
     let grad = Matrix::new(grad_logits, rows, vocabulary);
-    operations::matmul(&Product::new(&grad_input, grad, Matrix::new(weight.weight(), vocabulary, width)))?;
+    write_in(pass.of_products(), (&grad_input, false), &mut |grad_input, _| {
+        let weight = pass.in_product(weight)?;
+        operations::matmul(&Product::new(grad_input, grad, Matrix::new(&weight, vocabulary, width)))
+    })?;
     if weight.is_frozen() {
         return Ok(());
     }
-    let (grad_weight, accumulate) = weight.add_part(is_first)?;
-    let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(&input, rows, width));
-    operations::matmul(&Product { accumulate, ..by_input })?;
+    weight.in_gradient_of_part(is_first, pass.of_products(), &mut |grad_weight, accumulate| {
+        let by_input = Product::new(grad_weight, grad.transposed(), Matrix::new(&input, rows, width));
+        operations::matmul(&Product { accumulate, ..by_input })
+    })?;
     if let Some(bert) = &mut network.bert {
-        let (grad_bias, accumulate) = bert.decoder_bias.add_part(is_first)?;
-        operations::bias_backward(grad_bias, grad_logits, accumulate)?;
+        bert.decoder_bias.in_gradient_of_part(is_first, pass.of_products(), &mut |grad_bias, accumulate| {
+            operations::bias_backward(grad_bias, grad_logits, accumulate)
+        })?;
     }
     Ok(())
 }

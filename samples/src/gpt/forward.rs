@@ -173,17 +173,21 @@ pub(super) fn linear(
 
 fn project(
     pass: &Pass<'_>,
-    weight: &Parameter,
+    parameter: &Parameter,
     bias: Option<&Parameter>,
     input: &Tensor,
     output: &Tensor,
 ) -> Result<(), Error> {
     let rows = pass.rows();
     let (inputs, outputs) = (input.elements() / rows, output.elements() / rows);
-    let weight = pass.in_product(weight)?;
+    let weight = pass.in_product(parameter)?;
     let bias = bias.map(|bias| pass.in_product(bias)).transpose()?;
     let (a, b) = (Matrix::new(input, rows, inputs), Matrix::new(&weight, outputs, inputs).transposed());
-    operations::matmul(&Product { bias: bias.as_deref(), ..Product::new(output, a, b) })
+    operations::matmul(&Product { bias: bias.as_deref(), ..Product::new(output, a, b) })?;
+    if !matches!(pass.keeping, Keeping::Dropped { .. }) {
+        parameter.keep_cast();
+    }
+    Ok(())
 }
 
 /// The MLP's output before it is added to the residual stream, (rows, width), a temporary.
@@ -221,17 +225,4 @@ fn decode(pass: &Pass<'_>, network: &Network<Parameter>, input: &Tensor) -> Resu
     let bias = network.bert.as_ref().map(|bert| &bert.decoder_bias);
     project(pass, weight, bias, input, &logits)?;
     Ok(logits)
-}
-
-/// The mean cross-entropy over the targets that count (1), and the log-probabilities (rows, vocabulary), which are kept.
-pub(super) fn loss(pass: &Pass<'_>, logits: Tensor, inputs: &Inputs) -> Result<(Tensor, Tensor), Error> {
-    let _scope = memscope::scope("loss");
-    let vocabulary = pass.plan.configuration.vocabulary;
-    let logits = if pass.plan.techniques.precision().casts_logits() { pass.in_stream(logits)? } else { logits };
-    let log_probabilities = pass.statistic("loss.log_probabilities", &[pass.rows(), vocabulary])?;
-    operations::log_softmax_forward(&log_probabilities, &logits, vocabulary)?;
-    drop(logits);
-    let loss = pass.exact_workspace("loss", &[1])?;
-    operations::nll_forward(&loss, &log_probabilities, &inputs.targets, 1.0 / inputs.counted as f32)?;
-    Ok((loss, log_probabilities))
 }

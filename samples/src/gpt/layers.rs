@@ -101,11 +101,13 @@ fn again(
     let pass = pass.keeping(Keeping::Again);
     let mut stream = input;
     let mut kept = Vec::with_capacity(layers.len());
-    for layer in layers {
+    for layer in layers.clone() {
         let (output, saved) = one(&pass, network, layer, &stream)?;
         stream = output;
         kept.push(saved);
     }
+    // Autocast begins and ends with what is computed again.
+    layers.flat_map(|layer| network.layer(layer).1.read()).for_each(Parameter::drop_unread_cast);
     Ok(kept)
 }
 

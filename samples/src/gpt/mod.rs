@@ -11,6 +11,7 @@
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
 //! | attention | attention, both ways |
+//! | loss | the cross-entropy, both ways |
 //! | autocast | casts between types, in mixed precision |
 //! | parameter, optimizer | gradients and optimizer state; in which order parameters are updated |
 //! | update | the end of a step: ranks, loss scale, updates |
@@ -33,6 +34,7 @@ mod flash;
 mod forward;
 mod layers;
 mod lora;
+mod loss;
 mod model;
 mod network;
 mod optimizer;

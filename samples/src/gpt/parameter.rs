@@ -3,14 +3,14 @@
 //! Owns: when a gradient comes into being, which is as in PyTorch: when backward first reaches it, until it is set to none.
 //! The optimizer's state comes at the first optimizer step, for good (techniques/optimizer.rs).
 
-use super::autocast::InProduct;
+use super::autocast::{InProduct, write_in};
 use super::network::{Description, Initial};
 use super::optimizer::Optimizer;
 use crate::techniques::{Rank, State, Update, optimizer_in_backward};
 use crate::tensor::Element;
 use crate::{Device, Error, Tensor, operations};
 use memscope_client::Category;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -20,6 +20,8 @@ pub struct Parameter {
     weight: Tensor,
     /// The weight in the type of matrix products, from the first that reads it in a forward pass.
     cast: RefCell<Option<Rc<Tensor>>>,
+    /// How many products' backward passes will read the cast.
+    readers: Cell<u32>,
     seed: u64,
     gradient: Option<Tensor>,
     /// How many times the backward pass of one batch adds to the gradient, and has added since it was last taken away.
@@ -67,6 +69,7 @@ impl Parameter {
             description,
             weight,
             cast: RefCell::new(None),
+            readers: Cell::new(0),
             seed,
             gradient: None,
             uses: 1,
@@ -108,14 +111,28 @@ impl Parameter {
         Ok(InProduct::Cast(Rc::clone(cast.as_ref().expect("made above"))))
     }
 
-    /// Frees the cast of the weight, if there is one.
-    pub(crate) fn drop_cast(&self) {
-        *self.cast.borrow_mut() = None;
+    /// The backward pass of a product will read the cast.
+    pub(crate) fn keep_cast(&self) {
+        self.readers.set(self.readers.get() + 1);
     }
 
-    /// True for biases and what norms scale by.
-    pub(crate) fn is_vector(&self) -> bool {
-        self.description.shape.len() == 1
+    /// The backward pass of one product has read the cast, which is freed if it was the last.
+    pub(crate) fn release_cast(&self) {
+        self.readers.set(self.readers.get().saturating_sub(1));
+        self.drop_unread_cast();
+    }
+
+    /// Frees the cast of the weight, if there is one and no backward pass will read it: what autocast does where it ends.
+    pub(crate) fn drop_unread_cast(&self) {
+        if self.readers.get() == 0 {
+            *self.cast.borrow_mut() = None;
+        }
+    }
+
+    /// Frees the cast of the weight, if there is one: no backward pass will come.
+    pub(crate) fn drop_cast(&self) {
+        self.readers.set(0);
+        self.drop_unread_cast();
     }
 
     /// The gradient, if backward has reached it.
@@ -136,21 +153,26 @@ impl Parameter {
         Ok((self.gradient.as_ref().expect("made above"), accumulate))
     }
 
-    /// Has `add` write the gradient, or add to it, in this type. Where the gradient has another, `add` writes a temporary, which
-    /// is then cast to the gradient, or added.
+    /// Has `add` write the gradient, or add to it, in this type.
     pub(crate) fn in_gradient(
         &mut self,
         element: Element,
         add: &mut dyn FnMut(&Tensor, bool) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (gradient, accumulate) = self.reach_gradient()?;
-        if gradient.element() == element {
-            return add(gradient, accumulate);
+        write_in(element, self.reach_gradient()?, add)
+    }
+
+    /// The same for a part of a sum; the first part counts as reaching the gradient, the others add to it.
+    pub(super) fn in_gradient_of_part(
+        &mut self,
+        is_first: bool,
+        element: Element,
+        add: &mut dyn FnMut(&Tensor, bool) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if is_first {
+            return self.in_gradient(element, add);
         }
-        let (name, shape) = (format!("{}.low", gradient.name()), [gradient.elements()]);
-        let low = Tensor::of(gradient.device(), Category::Workspace, &name, element, &shape)?;
-        add(&low, false)?;
-        operations::cast(gradient, &low, accumulate)
+        write_in(element, (self.gradient.as_ref().expect("the first part made it"), true), add)
     }
 
     /// Backward has added to the gradient. If nothing more is to come: where gradients are shared out, this rank's part of their
@@ -160,14 +182,6 @@ impl Parameter {
             self.reduce_gradient(rank)?;
         }
         optimizer.map_or(Ok(()), |optimizer| optimizer_in_backward::added(optimizer, self))
-    }
-
-    /// The gradient to write a part of a sum to; the first part counts as reaching it, the others add to it.
-    pub(super) fn add_part(&mut self, is_first: bool) -> Result<(&Tensor, bool), Error> {
-        match is_first {
-            true => self.reach_gradient(),
-            false => Ok((self.gradient.as_ref().expect("the first part made it"), true)),
-        }
     }
 
     /// The backward pass adds to the gradient this many times, not once.

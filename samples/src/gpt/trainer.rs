@@ -8,6 +8,7 @@ use super::chunked;
 use super::data::{self, Batch};
 use super::forward;
 use super::layers;
+use super::loss;
 use super::model::Family;
 use super::network::Network;
 use super::parameter::Parameter;
@@ -149,7 +150,10 @@ impl Trainer {
         let inputs = self.upload(batch)?;
         let (logits, saved) = forward::forward(&pass, &self.network, &inputs)?;
         let loss = match logits {
-            Some(logits) => forward::loss(&pass, logits, &inputs)?.0,
+            Some(logits) => {
+                let [loss, _] = loss::forward(&pass, "loss", logits, &inputs.targets, inputs.counted)?;
+                loss
+            }
             None => chunked::loss(&pass, &self.network, &saved.decoder_input, &inputs)?,
         };
         self.read(&loss)
@@ -181,6 +185,8 @@ impl Trainer {
     fn both_ways(&mut self, batch: &Batch, update: bool) -> Result<Option<f32>, Error> {
         memscope::phase("data");
         let inputs = self.upload(batch)?;
+        // Autocast begins here, with an empty cache.
+        self.network.parameters_mut().into_iter().for_each(|parameter| parameter.drop_cast());
         memscope::phase("forward");
         let optimizer = update.then_some(&self.updates.optimizer);
         let pass = Pass {
@@ -195,7 +201,8 @@ impl Trainer {
         memscope::phase("loss");
         let (loss, from_loss) = match logits {
             Some(logits) => {
-                let (loss, log_probabilities) = forward::loss(&pass, logits, &inputs)?;
+                let _scope = memscope::scope("loss");
+                let [loss, log_probabilities] = loss::forward(&pass, "loss", logits, &inputs.targets, inputs.counted)?;
                 (loss, FromLoss::LogProbabilities(log_probabilities))
             }
             None => {
@@ -204,8 +211,8 @@ impl Trainer {
                 (loss, FromLoss::Gradient(gradient))
             }
         };
-        // Autocast ends here: weights are still needed in their cast, biases are not.
-        self.network.parameters_mut().into_iter().filter(|one| one.is_vector()).for_each(|bias| bias.drop_cast());
+        // Autocast ends here: backward reads weights in their cast, but not biases, nor what it casts again with its layer.
+        self.network.parameters_mut().into_iter().for_each(|parameter| parameter.drop_unread_cast());
         memscope::phase("backward");
         backward::backward(&pass, &mut self.network, &inputs, saved, from_loss)?;
         self.read(&loss)

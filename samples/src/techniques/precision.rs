@@ -13,7 +13,7 @@
 //!
 //! Bytes. W is 4·P + 2·C at most, C elements of the weights and biases that products read: they are cast once in a forward pass
 //! (autocast's cache). A bias's cast is freed when the loss is computed, where autocast ends; a weight's when its layer's backward
-//! pass has read it. A of a layer: n·h·36 + 2·b·a·s² + 16·n instead of n·h·64 + 4·b·a·s² + 16·n. G 4·P, O 8·P. T gains a 16-bit
+//! pass has read it, or where autocast ends if none will: a layer that is computed again is cast again. A of a layer: n·h·36 + 2·b·a·s² + 16·n instead of n·h·64 + 4·b·a·s² + 16·n. G 4·P, O 8·P. T gains a 16-bit
 //! gradient of one weight at a time.
 //!
 //! bf16 alone: W 2·P, G 2·P, O 4·P: two moments of bf16, 8 bytes a parameter in all. No master weights: the update is rounded
@@ -98,9 +98,6 @@ pub(super) fn check(techniques: &Techniques) -> Result<(), Error> {
         return refused(
             "--precision does not combine with --attention flash, whose kernels are in fp32 here".to_owned(),
         );
-    }
-    if precision != Precision::Fp32 && techniques.activations.chunked_loss.is_some() {
-        return refused("--precision does not combine with --chunked-loss, which is in fp32 here".to_owned());
     }
     let fp32_only = [
         (techniques.activations.compress_activations.is_some(), "--compress-activations"),

@@ -4,7 +4,7 @@ use crate::device::{self, Simulated};
 use memscope_client::Category;
 use memscope_samples::Device;
 use memscope_samples::gpt::{GptArguments, Model, Plan, Trainer};
-use memscope_samples::techniques::{Kind, Precision, PrecisionArguments, Techniques};
+use memscope_samples::techniques::{Checkpoint, Kind, Precision, PrecisionArguments, Techniques};
 
 const LAYERS: u64 = 12;
 const H: u64 = 768;
@@ -121,5 +121,98 @@ fn mixed_precision_can_cost_memory() {
         println!("b 1 s 64, sgd in backward: {} in fp32, {} mixed", plain.all, mixed.all);
         assert_eq!(mixed.weights - plain.weights, 2 * (CAST_WEIGHTS + CAST_BIASES));
         assert!(mixed.all > plain.all, "{} in fp32, {} in mixed precision", plain.all, mixed.all);
+    });
+}
+
+/// Parameters of a layer's matrix of queries, keys and values, and the norm before it.
+const OF_QKV: u64 = (3 * H * H + 3 * H) + 2 * H;
+const POSITIONS: u64 = 1_024;
+
+/// Bytes in backward of the first of layers that keep their input only, when its softmax is gone through: the casts of its
+/// matrix of q, k and v; gradients of all but that matrix, the norm before it and the positions; all layers' inputs being
+/// gone but its own, what its first norm gave and its statistics, q, k and the probabilities; the gradients of the layer's output
+/// and of v, and of the matrix on both sides of the softmax; tokens, targets and the loss.
+fn in_the_first_layers_backward(b: u64, s: u64, optimizer: u64) -> u64 {
+    let (n, matrix) = (b * s, 2 * b * HEADS * s * s);
+    let gradients = 4 * (P - OF_QKV - POSITIONS * H);
+    let kept = n * H * (4 + 2 + 2 + 2) + 2 * 4 * n + matrix;
+    let temporary = n * H * (4 + 2) + 2 * matrix;
+    4 * P + 2 * 3 * H * H + gradients + optimizer + kept + temporary + 2 * 8 * n + 4
+}
+
+/// Bytes of 8-bit moments with a scale in 256 elements; vectors below 4096 elements have moments in fp32.
+fn eight_bit() -> u64 {
+    let quantised = |elements: u64| 2 * (elements + 4 * elements.div_ceil(256));
+    let layer: u64 = [3 * H * H, H * H, 4 * H * H, 4 * H * H].into_iter().map(quantised).sum();
+    let vectors = LAYERS * (3 * H + H + 4 * H + H + 4 * H) + 2 * H;
+    quantised(V * H) + quantised(POSITIONS * H) + LAYERS * layer + 8 * vectors
+}
+
+/// The published combinations at batch 4 of 1,024 tokens, every layer checkpointed and the loss in 8 chunks. PyTorch: 48 % of
+/// 8414 MiB with checkpoints alone, 26.5 % with a chunked loss, 18.1 % with 8-bit moments too.
+#[test]
+fn mixed_precision_with_checkpoints_chunks_and_eight_bits() {
+    device::run("precision_bytes::mixed_precision_with_checkpoints_chunks_and_eight_bits", MEMORY_ONLY, || {
+        let (b, s) = (4, 1_024);
+        let n = b * s;
+        let of = |precision, chunks, kind| {
+            peaks(precision, b, s, |techniques| {
+                techniques.activations.checkpoint = Checkpoint::Every(1);
+                techniques.activations.chunked_loss = chunks;
+                techniques.optimizer.kind = kind;
+            })
+        };
+        let baseline = peaks(Precision::Fp32, b, s, |_| ()).all as f64;
+        let assert_share = |bytes: u64, percent: f64, within: f64| {
+            let share = 100.0 * bytes as f64 / baseline;
+            println!("{share:.2} % of the baseline, published as {percent} %");
+            assert!((share - percent).abs() < within, "{share} % is not {percent} %");
+        };
+
+        // At the start of backward: of the casts only the decoder's is left, since a layer's are made again with the layer.
+        let inputs = LAYERS * 4 * n * H + n * H * (4 + 2) + 2 * 4 * n;
+        let whole = of(Precision::AmpBf16, None, Kind::AdamW).all;
+        assert_eq!(whole, 12 * P + 2 * V * H + inputs + (4 + 8) * n * V + 2 * 8 * n + 4);
+        assert_share(whole, 48.0, 0.5);
+
+        let fp16 = of(Precision::AmpFp16, Some(8), Kind::AdamW);
+        assert_eq!(fp16.all, in_the_first_layers_backward(b, s, 8 * P + 4));
+        // The inputs of all; of the layer what it keeps beside its input, and its output, computed again and read by nothing.
+        let layer = n * H * (4 + 4 + 2 * (2 + 3 + 1 + 4 + 4)) + 2 * b * HEADS * s * s + 2 * 2 * 4 * n;
+        assert_eq!(fp16.activations, LAYERS * 4 * n * H + layer);
+        assert_share(fp16.all, 26.5, 0.05);
+
+        let all = of(Precision::AmpFp16, Some(8), Kind::AdamW8bit);
+        assert_eq!(all.all, in_the_first_layers_backward(b, s, eight_bit() + 4));
+        assert_share(all.all, 18.1, 0.05);
+
+        // A chunk of bf16 logits is cast to fp32: log-probabilities and two gradients of 4 bytes, beside all casts, the
+        // head's gradient and that of its input. With chunks half as large the peak is in backward again.
+        let bf16 = of(Precision::AmpBf16, Some(8), Kind::AdamW);
+        let casts = 2 * (CAST_WEIGHTS + CAST_BIASES);
+        let in_loss = 12 * P + casts + 4 * V * H + inputs + 4 * n * H + 12 * n / 8 * V + 2 * 8 * n + 4;
+        assert_eq!(bf16.all, in_loss);
+        let finer = of(Precision::AmpBf16, Some(16), Kind::AdamW);
+        assert_eq!(finer.all, in_the_first_layers_backward(b, s, 8 * P));
+    });
+}
+
+/// In bf16 alone everything is halved but the statistics, and the log-probabilities of a chunk with their gradient.
+#[test]
+fn bf16_alone_with_checkpoints_and_chunks() {
+    device::run("precision_bytes::bf16_alone_with_checkpoints_and_chunks", MEMORY_ONLY, || {
+        let (b, s) = (4, 1_024);
+        let (n, matrix) = (b * s, 2 * b * HEADS * s * s);
+        let peaks = peaks(Precision::Bf16, b, s, |techniques| {
+            techniques.activations.checkpoint = Checkpoint::Every(1);
+            techniques.activations.chunked_loss = Some(16);
+        });
+        assert_eq!((peaks.weights, peaks.gradients, peaks.optimizer), (2 * P, 2 * P, 4 * P));
+        let layer = 2 * n * H * 16 + matrix + 2 * 2 * 4 * n;
+        assert_eq!(peaks.activations, LAYERS * 2 * n * H + layer);
+        let gradients = 2 * (P - OF_QKV - POSITIONS * H);
+        // Of the layer: its input, what its norm gave, q and k; the gradients of its output and of v.
+        let kept = 2 * n * H * 4 + 2 * 4 * n + matrix;
+        assert_eq!(peaks.all, 6 * P + gradients + kept + 2 * n * H * 2 + 2 * matrix + 2 * 8 * n + 4);
     });
 }

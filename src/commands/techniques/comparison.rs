@@ -43,13 +43,16 @@ pub struct Comparison {
     pub rows: Vec<Row>,
 }
 
-/// The two figures of a run from which the published ones follow by arithmetic.
+/// The figures of runs from which the published ones follow by arithmetic.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Shares {
     /// f: weights, gradients and optimizer at their own peaks, of the baseline's peak; 0 to 1.
     pub states: f64,
     /// r: what checkpointing leaves of the activations at their own peak; `null` when it was not run.
     pub activations_left: Option<f64>,
+    /// r with a chunked loss: what both leave; `null` when they were not run together.
+    #[serde(default)]
+    pub activations_left_chunked: Option<f64>,
 }
 
 /// One technique, or several together.

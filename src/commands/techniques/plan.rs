@@ -11,6 +11,7 @@ use crate::output::Failure;
 use super::comparison::{Claim, Outcome, Quantity, Row, Verdict};
 use super::table::{self, BASELINE, PUBLISHED, TECHNIQUES, Technique};
 use super::trial::{self, Ended};
+use super::why::CHUNKED;
 
 /// What is to be compared.
 pub struct Plan {
@@ -137,8 +138,9 @@ fn single(technique: &'static Technique) -> Item {
 
 fn published(row: &table::Published, sample: TechniquesSample) -> Result<Item> {
     let names = if sample == TechniquesSample::Resnet { row.resnet } else { row.gpt };
+    let beyond = if row.name.ends_with(CHUNKED) { ", without a chunked loss" } else { "" };
     let claim = row.percent.filter(|_| row.name != BASELINE).map(|percent| Claim {
-        text: format!("S1: {percent:.0} % of the baseline is left"),
+        text: format!("S1: {percent:.0} % of the baseline is left{beyond}"),
         verdict: if row.name == "amp+8bit" { Verdict::Wrong } else { Verdict::Depends },
         percent: Some(percent),
         of: Some(Quantity::Peak),

@@ -3,8 +3,8 @@
 //! Owns: the arithmetic of mixed precision (AMP), checkpointing and 8-bit optimizer states together, in shares of the baseline's
 //! peak. Refuses: to explain away: what the arithmetic leaves out is named with its bytes.
 //!
-//! With f the baseline's share of weights, gradients and optimizer, and r what checkpointing leaves of the activations, all else
-//! being activations: AMP halves activations and leaves states (4 of weights, 4 of gradients, 8 of optimizer: 16 bytes a
+//! With f the baseline's share of weights, gradients and optimizer, and r what checkpointing, or that with a chunked loss, leaves of
+//! the activations, all else being activations: AMP halves activations and leaves states (4 of weights, 4 of gradients, 8 of optimizer: 16 bytes a
 //! parameter); 8-bit states leave 4 + 4 + 2 of those 16.
 
 use super::comparison::{Comparison, Figures, Outcome, Row, Shares};
@@ -13,6 +13,8 @@ use super::comparison::{Comparison, Figures, Outcome, Row, Shares};
 const AMP: f64 = 0.5;
 /// What 8-bit optimizer states leave of all states: 10 of 16 bytes.
 const EIGHT_BIT: f64 = 10.0 / 16.0;
+/// How the names of rows with a chunked loss end.
+pub const CHUNKED: &str = "+chunked-loss";
 /// A claim that is met to so many points of percent holds.
 const MET: f64 = 1.0;
 
@@ -41,10 +43,13 @@ pub fn shares(comparison: &Comparison) -> Option<Shares> {
     let baseline = comparison.baseline().filter(|figures| figures.peak_bytes > 0)?;
     let peaks = &baseline.category_peaks;
     let states = (peaks.weights + peaks.gradients + peaks.optimizer) as f64 / baseline.peak_bytes as f64;
-    let checkpointed = comparison.rows.iter().find(|row| row.name == "checkpoint");
-    let left = checkpointed.and_then(|row| row.figures.as_ref()).filter(|_| peaks.activations > 0);
-    let activations_left = left.map(|figures| figures.category_peaks.activations as f64 / peaks.activations as f64);
-    Some(Shares { states, activations_left })
+    let left = |name: &str| {
+        let row = comparison.rows.iter().find(|row| row.name == name)?;
+        let figures = row.figures.as_ref().filter(|_| peaks.activations > 0)?;
+        Some(figures.category_peaks.activations as f64 / peaks.activations as f64)
+    };
+    let activations_left_chunked = left(&format!("checkpoint{CHUNKED}"));
+    Some(Shares { states, activations_left: left("checkpoint"), activations_left_chunked })
 }
 
 /// The sentences for a row of the published comparison.
@@ -64,9 +69,14 @@ pub fn explain(row: &Row, shares: Shares, baseline: &Figures) -> Option<String> 
 }
 
 /// What the arithmetic says for a row.
-fn arithmetic(row: &Row, claimed: f64, Shares { states: f, activations_left }: Shares) -> Option<String> {
+fn arithmetic(row: &Row, claimed: f64, shares: Shares) -> Option<String> {
+    let Shares { states: f, activations_left, activations_left_chunked } = shares;
+    let (name, of_what, activations_left) = match row.name.strip_suffix(CHUNKED) {
+        None => (row.name.as_str(), "checkpointing leaves", activations_left),
+        Some(name) => (name, "checkpointing and the chunked loss leave", activations_left_chunked),
+    };
     let states = format!("f = {} (the baseline's weights, gradients and optimizer)", share(f));
-    if row.name == "amp+8bit" {
+    if name == "amp+8bit" {
         return Some(format!(
             "By arithmetic ⅝·f + ½·(1 − f) = {} with {states}, and never below 50 %, whatever f: AMP leaves half of the \
              activations, and 8-bit states 10 of 16 bytes a parameter. {}",
@@ -74,22 +84,22 @@ fn arithmetic(row: &Row, claimed: f64, Shares { states: f, activations_left }: S
             if claimed < 50.0 { format!("{} is out of reach. ", percent(claimed)) } else { String::new() },
         ));
     }
-    let (formula, predict): (_, fn(f64, f64) -> f64) = match row.name.as_str() {
+    let (formula, predict): (_, fn(f64, f64) -> f64) = match name {
         "amp+checkpoint" => ("f + ½·r·(1 − f)", amp_checkpoint),
         "all" => ("⅝·f + ½·r·(1 − f)", all),
         _ => return None,
     };
     let Some(r) = activations_left else {
         return Some(format!(
-            "By arithmetic it is {formula}, {states}; r, what checkpointing leaves of the activations, was not measured. "
+            "By arithmetic it is {formula}, {states}; r, what {of_what} of the activations, was not measured. "
         ));
     };
     let mut text = format!(
-        "By arithmetic {formula} = {} with {states} and r = {} (what checkpointing leaves of the activations). ",
+        "By arithmetic {formula} = {} with {states} and r = {} (what {of_what} of the activations). ",
         share(predict(f, r)),
         share(r)
     );
-    if row.name == "amp+checkpoint" {
+    if name == "amp+checkpoint" {
         let needed = states_for(claimed / 100.0, r);
         text += &if needed > 0.0 {
             format!("{} needs f ≤ {} at this r. ", percent(claimed), share(needed))

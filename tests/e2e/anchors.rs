@@ -77,9 +77,11 @@ fn gpt2_124m_memory_only_is_exact() {
 }
 
 #[test]
-fn the_larger_sizes_have_their_weights() {
+fn the_larger_sizes_have_their_weights_and_activations() {
     let place = Place::new();
-    for (model, layers, width) in [("gpt2-medium", 24, 1_024), ("gpt2-large", 36, 1_280), ("gpt2-xl", 48, 1_600)] {
+    for (model, layers, width, heads) in
+        [("gpt2-medium", 24, 1_024, 16), ("gpt2-large", 36, 1_280, 20), ("gpt2-xl", 48, 1_600, 25)]
+    {
         let (output, report) = place.record(&format!(
             "--device b200-180gb --no-compute -- {} sample gpt --model {model} --batch 1 --seq 64 --steps 1",
             env!("CARGO_BIN_EXE_memscope")
@@ -89,7 +91,20 @@ fn the_larger_sizes_have_their_weights() {
         assert_eq!(number(&report, "/category_peaks/weights/bytes"), weights, "{model}");
         assert_eq!(number(&report, "/category_peaks/gradients/bytes"), weights, "{model}");
         assert_eq!(number(&report, "/category_peaks/optimizer/bytes"), 2 * weights, "{model}");
+        let kept = gpt2_activations(layers, 1, 64, width, heads, 50_257);
+        assert_eq!(number(&report, "/category_peaks/activations/bytes"), kept, "{model}");
     }
+}
+
+/// llm.c pads the vocabulary to a multiple of 128.
+#[test]
+fn a_padded_vocabulary_adds_its_rows() {
+    let (output, report) = Place::new().record(&format!(
+        "--device h100-80gb --no-compute -- {} sample gpt --model gpt2-124m --vocabulary 50304 --batch 1 --seq 64 --steps 1",
+        env!("CARGO_BIN_EXE_memscope")
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(number(&report, "/category_peaks/weights/bytes"), W * 124_475_904);
 }
 
 #[test]

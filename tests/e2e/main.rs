@@ -7,6 +7,7 @@
 //! | `signals.rs` | signals and job control, with and without memscope |
 //! | `anchors.rs` | byte-exact figures of the sample against arithmetic by hand |
 //! | `activations.rs` | bytes of the flags of activations and shared weights, against arithmetic and PyTorch's figures |
+//! | `claims.rs` | what articles claim, at the sizes that they speak of |
 //! | `optimizers.rs` | bytes of the optimizers' and the gradients' flags of the sample, against arithmetic by hand |
 //! | `lookups.rs` | C programs that reach the driver in each of the three ways |
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
@@ -29,6 +30,7 @@
 mod activations;
 mod anchors;
 mod caching;
+mod claims;
 mod config;
 mod house;
 mod kill;

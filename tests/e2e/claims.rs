@@ -163,10 +163,13 @@ fn mixed(b: u64, checkpointed: bool) -> u64 {
 fn batches_on_a_24_gb_card() {
     let capacity = 24 << 30;
     let found = |flags: &str, bytes: &dyn Fn(u64) -> u64| {
-        let (_, text) = train("--device rtx3090-24gb", &format!("--model gpt2-124m --seq 1024 --batch auto {flags}"));
+        let (report, text) =
+            train("--device rtx3090-24gb", &format!("--model gpt2-124m --seq 1024 --batch auto {flags}"));
         let by_hand = (1..).take_while(|&b| bytes(b) <= capacity).last().expect("one sequence fits");
         assert!(text.contains(&format!("batch {by_hand}: fits")), "{flags} {by_hand}: {text}");
         assert!(text.contains(&format!("batch {}: out of device memory", by_hand + 1)), "{flags} {by_hand}: {text}");
+        // The trials are in no step: the second one is the training's own.
+        assert_eq!(number(&report, "/steps/1/peak/bytes"), bytes(by_hand), "{flags}");
         by_hand
     };
     let before = found("", &plain);

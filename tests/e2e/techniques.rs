@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::anchors::gpt2_activations;
 use crate::memscope::{Place, number, stderr, stdout};
 
 /// A comparison without computing, its profiles kept in `kept`.
@@ -147,6 +148,48 @@ fn a_device_that_is_too_small_is_a_row() {
     let comparison: Value = serde_json::from_slice(&std::fs::read(place.path("c.json")).unwrap()).unwrap();
     assert_eq!(row(&comparison, "baseline")["outcome"], "out_of_memory");
     assert!(stdout(&output).contains("out of memory"), "{}", stdout(&output));
+}
+
+/// The trials of a search, one of which fills the device, are not among the figures; nor are they computed.
+#[test]
+fn a_searched_batch_is_told_with_the_figures_of_its_training() {
+    let place = Place::new();
+    let output = place.run("techniques --device 64MiB --list batch-auto,caching --steps 2 --json c.json");
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let comparison: Value = serde_json::from_slice(&std::fs::read(place.path("c.json")).unwrap()).unwrap();
+    // The tiny GPT: 4 layers of 128 with 4 heads, 256 tokens, sequences of 64. Plain training has its peak in the loss.
+    let parameters = 256 * 128 + 256 * 128 + 4 * (12 * 128 * 128 + 13 * 128) + 2 * 128;
+    let peak = |batch: u64| {
+        let n = batch * 64;
+        12 * parameters + gpt2_activations(4, batch, 64, 128, 4, 256) + 2 * 4 * n * 256 + 2 * 8 * n + 4
+    };
+    // Each allocation is rounded to 512 bytes: a batch does not just fit.
+    let largest = (1..).take_while(|&batch| peak(batch) + (128 << 10) <= 64 << 20).last().expect("one fits");
+    let searched = row(&comparison, "batch-auto");
+    assert_eq!(number(searched, "/figures/batch"), largest);
+    assert_eq!(number(searched, "/figures/peak_bytes"), peak(largest));
+    assert_eq!(searched.pointer("/figures/loss"), Some(&Value::Null));
+    let baseline = row(&comparison, "baseline");
+    assert_eq!((number(baseline, "/figures/batch"), number(baseline, "/figures/peak_bytes")), (8, peak(8)));
+    assert!(baseline.pointer("/figures/loss").is_some_and(Value::is_f64), "{baseline}");
+    // What differs has a column of its own.
+    let head = stdout(&output).lines().find(|line| line.starts_with("technique")).expect("a table").to_owned();
+    assert!(head.contains("batch") && head.contains("reserved"), "{head}");
+}
+
+#[test]
+fn pictures_of_what_is_not_computed_are_the_same_on_every_run() {
+    let place = Place::new();
+    let picture = |folder: &str| {
+        let list = "zero2,amp-bf16";
+        let output = place.run(&format!("techniques -q --device 1GiB --no-compute --list {list} --pictures {folder}"));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        ["baseline", "zero2", "amp-bf16"]
+            .map(|name| std::fs::read_to_string(place.path(&format!("{folder}/{name}.svg"))).expect("a picture"))
+    };
+    let (first, second) = (picture("a"), picture("b"));
+    assert!(first == second);
+    assert!(first.iter().all(|svg| svg.contains("allocations and frees") && svg.contains("peak of the baseline")));
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod row;
 
 pub use device::Device;
 pub(crate) use device::canonical;
-pub use model::{Changes, DeviceProgress, Model, Progress, Retag};
+pub use model::{Changes, DeviceProgress, Model, Progress, Retag, StepMark};
 pub use names::{Names, Scopes};
 pub use row::{Allocation, AllocationId, Container, flag};
 

@@ -95,6 +95,17 @@ impl Marker {
     }
 }
 
+/// A step's begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StepMark {
+    /// Position of its process in the session, as [`Allocation::process`].
+    pub process: u32,
+    /// Clock of its process, as [`Allocation::birth_ticks`].
+    pub ticks: u64,
+    /// Its number.
+    pub number: u64,
+}
+
 /// What a marker marks.
 #[derive(Clone, Debug)]
 pub(crate) enum MarkerKind {
@@ -222,6 +233,17 @@ impl Model {
         &self.allocations
     }
 
+    /// Where steps begin, in the order of each process.
+    pub fn steps(&self) -> impl Iterator<Item = StepMark> {
+        self.markers.iter().filter_map(|marker| match marker.kind {
+            MarkerKind::Step(position) => {
+                let number = self.steps.value(position);
+                Some(StepMark { process: marker.process, ticks: marker.ticks, number })
+            }
+            _ => None,
+        })
+    }
+
     /// The names that allocations refer to.
     pub fn names(&self) -> &Names {
         &self.names
@@ -235,6 +257,11 @@ impl Model {
     /// The devices, without those that turned out to be another one.
     pub fn devices(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| device.alias.is_none())
+    }
+
+    /// What [`Allocation::device`] is of allocations on the device with this UUID.
+    pub fn device_of(&self, uuid: &str) -> Option<u16> {
+        self.device_by_uuid.get(&super::canonical(uuid)).copied()
     }
 
     /// The ledger of pinned host memory now.

@@ -60,6 +60,7 @@ pub(crate) use update::Updates;
 use crate::ranks::{Group, launch};
 use crate::techniques::{BatchSize, PoolCount, Scaled, batch_search};
 use crate::{Device, Error};
+use memscope_client as memscope;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -158,8 +159,9 @@ pub fn train(
 /// The plan with the largest batch that fits, each trial with a fresh trainer.
 fn largest_batch(plan: Plan, progress: &mut dyn FnMut(Progress) -> Result<(), Error>) -> Result<Plan, Error> {
     let steps = |batch: u64| {
+        let _scope = memscope::scope(batch_search::SCOPE);
         let mut trainer = Trainer::new(&Plan { batch, ..plan.clone() }, Device::open()?)?;
-        (0..batch_search::STEPS).try_for_each(|_| trainer.step().map(|_| ()))
+        (0..batch_search::STEPS).try_for_each(|_| trainer.uncounted_step().map(|_| ()))
     };
     let batch = batch_search::largest(plan.batch, plan.largest_batch(), &mut |batch| {
         let start = Instant::now();

@@ -118,8 +118,13 @@ impl Trainer {
     /// # Errors
     /// [`Error::OutOfMemory`], or [`Error::Driver`].
     pub fn step(&mut self) -> Result<Option<f32>, Error> {
+        memscope::step(self.steps + 1);
+        self.uncounted_step()
+    }
+
+    /// A step that memscope is not told the number of: one of a trial, before those of the training.
+    pub(super) fn uncounted_step(&mut self) -> Result<Option<f32>, Error> {
         self.steps += 1;
-        memscope::step(self.steps);
         let Plan { configuration, batch, sequence, seed, techniques, .. } = &self.plan;
         self.micro.sequence = techniques.workload.length(*sequence, *seed, self.steps);
         let batch = data::batch(configuration, *batch, self.micro.sequence, *seed, self.steps);

@@ -8,6 +8,8 @@ use crate::Error;
 
 /// Steps of a trial.
 pub(crate) const STEPS: u64 = 2;
+/// The scope of all that a trial allocates. Its steps are not told to memscope, so that those of the profile are the training's.
+pub(crate) const SCOPE: &str = "batch.auto";
 
 /// What `--batch` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

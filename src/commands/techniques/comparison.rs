@@ -142,12 +142,15 @@ pub enum Quantity {
 /// What was measured of one run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
-    /// Largest live bytes, on the device where they were most.
+    /// Largest live bytes, on the device where they were most; of a batch that was searched for, in the steps of the training.
     pub peak_bytes: u64,
     /// That of the baseline's peak; `null` without a measured baseline.
     pub percent_of_baseline: Option<f64>,
     /// UUID of the device.
     pub device: String,
+    /// Sequences or images in a batch, as the trainer told; of a batch that was searched for, the one that it trained with.
+    #[serde(default)]
+    pub batch: Option<u64>,
     /// Largest bytes granted by the driver on that device.
     pub reserved_bytes: u64,
     /// What those bytes were for.
@@ -206,6 +209,18 @@ impl Verdict {
 }
 
 impl Comparison {
+    /// True when the rows do not all have one batch.
+    pub fn batches_differ(&self) -> bool {
+        let mut batches = self.rows.iter().filter_map(|row| row.figures.as_ref()?.batch);
+        batches.next().is_some_and(|first| batches.any(|batch| batch != first))
+    }
+
+    /// True when some row reserves more than what is live, by more than a fiftieth: its own rounding aside.
+    pub fn reserves(&self) -> bool {
+        let mut figures = self.rows.iter().filter_map(|row| row.figures.as_ref());
+        figures.any(|figures| figures.reserved_bytes > figures.peak_bytes + figures.peak_bytes / 50)
+    }
+
     /// The first row's figures.
     pub fn baseline(&self) -> Option<&Figures> {
         self.rows.first()?.figures.as_ref()

@@ -58,8 +58,13 @@ pub fn techniques(arguments: TechniquesArguments) -> Result<i32> {
         .permissions(fs::Permissions::from_mode(0o700))
         .tempdir()
         .context("cannot make a temporary folder")?;
-    let place =
-        Place { run: venue.run(), simulated: venue.device.is_some(), scratch: scratch.path().to_path_buf(), inherited };
+    let place = Place {
+        run: venue.run(),
+        simulated: venue.device.is_some(),
+        compute: venue.compute,
+        scratch: scratch.path().to_path_buf(),
+        inherited,
+    };
     let folder = outputs.keep.clone().unwrap_or_else(|| scratch.path().to_path_buf());
     let draw = outputs.html.is_some() || outputs.pictures.is_some();
     let mut comparison = venue.comparison(&arguments, &plan, steps);
@@ -107,7 +112,7 @@ fn all(
             }
         };
         let device = ended.figures.as_ref().map(|figures| figures.device.clone()).filter(|_| draw);
-        curves.push(device.map(|device| Curve::of(&profile, &device)).transpose()?);
+        curves.push(device.map(|device| Curve::of(&profile, &device, comparison.compute)).transpose()?);
         comparison.device = comparison.device.take().or(ended.device);
         (row.outcome, row.message, row.figures) = (ended.outcome, ended.message, ended.figures);
         comparison.rows.push(row);

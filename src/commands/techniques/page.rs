@@ -9,12 +9,12 @@ use memscope_core::report::units::{bytes, exact};
 
 use super::comparison::{Comparison, Row};
 use super::picture::{Curve, escape};
-use super::text::{claim_words, claimed_peak, heading, loss, percent, ratio, words};
+use super::text::{batch, claim_words, claimed_peak, heading, loss, percent, ratio, words};
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:68rem;margin:2rem auto;padding:0 1rem;color:#1f2328;\
-background:#fff}table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.2rem .6rem;text-align:right;\
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:84rem;margin:2rem auto;padding:0 1rem;color:#1f2328;\
+background:#fff}table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.15rem .5rem;font-size:14px;text-align:right;\
 border-bottom:1px solid #d0d7de;white-space:nowrap}th:first-child,td:first-child{text-align:left}td.words{text-align:left;\
-white-space:normal}figure{margin:1rem 0}svg{width:100%;height:auto}code{background:#f6f8fa;padding:0 .2rem}\
+white-space:normal}p,dl,figure{max-width:60rem}figure{margin:1rem 0}svg{width:100%;height:auto}code{background:#f6f8fa;padding:0 .2rem}\
 .scroll{overflow-x:auto}";
 
 /// The page; a curve for each row that has one.
@@ -41,9 +41,20 @@ pub fn top_of(curves: &[Option<Curve>]) -> u64 {
 }
 
 fn table(comparison: &Comparison, html: &mut String) {
-    *html += "<div class=\"scroll\"><table>\n<thead><tr><th>technique</th><th>peak</th><th>of baseline</th><th>claimed</th>\
-              <th>peak in</th><th>step time</th><th>loss</th>";
-    for (name, _) in ByCategory::default().named() {
+    let (batches, reserves, compute) = (comparison.batches_differ(), comparison.reserves(), comparison.compute);
+    let claims = comparison.rows.iter().any(|row| claimed_peak(row).is_some());
+    let mut columns = vec!["technique"];
+    columns.extend(batches.then_some("batch"));
+    columns.extend(["peak", "of baseline"]);
+    columns.extend(claims.then_some("claimed"));
+    columns.push("peak in");
+    columns.extend(reserves.then_some("reserved"));
+    columns.extend(if compute { &["step time", "loss"][..] } else { &[] });
+    let unknown = comparison.rows.iter().filter_map(|row| row.figures.as_ref()).any(|of| of.by_category.unknown > 0);
+    let shown = |name: &str| unknown || name != "unknown";
+    columns.extend(ByCategory::default().named().map(|(name, _)| name).into_iter().filter(|name| shown(name)));
+    *html += "<div class=\"scroll\"><table>\n<thead><tr>";
+    for name in &columns {
         let _ = write!(html, "<th>{name}</th>");
     }
     *html += "</tr></thead>\n<tbody>\n";
@@ -53,27 +64,28 @@ fn table(comparison: &Comparison, html: &mut String) {
         let claimed = claimed_peak(row).map_or(String::new(), |percent| format!("{percent:.0} %"));
         match &row.figures {
             Some(figures) => {
-                let cells = [
-                    bytes(figures.peak_bytes),
-                    percent(figures.percent_of_baseline),
-                    claimed,
-                    figures.phase.clone().unwrap_or_default(),
-                    ratio(figures, comparison.compute),
-                    loss(figures),
-                ];
-                let at_peak = figures.by_category.named().map(|(_, value)| bytes(value));
-                for cell in cells.iter().chain(&at_peak) {
-                    let _ = write!(html, "<td>{}</td>", escape(cell));
+                let mut cells = Vec::with_capacity(columns.len());
+                cells.extend(batches.then(|| batch(figures)));
+                cells.extend([bytes(figures.peak_bytes), percent(figures.percent_of_baseline)]);
+                cells.extend(claims.then_some(claimed));
+                cells.push(figures.phase.clone().unwrap_or_default());
+                cells.extend(reserves.then(|| bytes(figures.reserved_bytes)));
+                if compute {
+                    cells.extend([ratio(figures), loss(figures)]);
+                }
+                let at_peak = figures.by_category.named().into_iter().filter(|(name, _)| shown(name));
+                cells.extend(at_peak.map(|(_, value)| bytes(value)));
+                for cell in cells {
+                    let _ = write!(html, "<td>{}</td>", escape(&cell));
                 }
             }
             None => {
                 let message = row.message.as_deref().unwrap_or_default();
                 let text = format!("{}: {message}", words(row.outcome));
-                let _ = write!(
-                    html,
-                    "<td></td><td></td><td>{claimed}</td><td class=\"words\" colspan=\"10\">{}</td>",
-                    escape(&text)
-                );
+                let before = "<td></td>".repeat(if batches { 3 } else { 2 });
+                let claimed = if claims { format!("<td>{claimed}</td>") } else { String::new() };
+                let rest = columns.len() - 3 - usize::from(batches) - usize::from(claims);
+                let _ = write!(html, "{before}{claimed}<td class=\"words\" colspan=\"{rest}\">{}</td>", escape(&text));
             }
         }
         *html += "</tr>\n";

@@ -2,6 +2,9 @@
 //!
 //! Owns: which moments a column shows, and the drawing. Refuses: fonts, scripts and anything outside the file. Colours are those
 //! of the dashboard, and so is the order of the categories.
+//!
+//! Where nothing is computed, times are those of the allocations themselves and mean nothing: such a picture goes from one
+//! change to the next, each as wide as the others, and is the same on every machine.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,6 +12,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use memscope_core::Category;
+use memscope_core::allocation::{Allocation, Model, flag};
 use memscope_core::explorer::{Explorer, Query, STACKED, Target};
 use memscope_core::ledger::CATEGORIES;
 use memscope_core::profile::Profile;
@@ -33,14 +37,71 @@ pub struct Curve {
     columns: Vec<[u64; CATEGORIES]>,
     /// Where steps begin: column and number.
     steps: Vec<(f64, u64)>,
-    /// Length of the span in nanoseconds.
-    long: u64,
+    /// What the width stands for.
+    span: Span,
+}
+
+/// What the width of a picture stands for.
+enum Span {
+    /// So many nanoseconds.
+    Time(u64),
+    /// So many allocations and frees.
+    Changes(usize),
+}
+
+/// An allocation or a free: when, of what, how much.
+struct Change {
+    ticks: u64,
+    category: Category,
+    bytes: i64,
 }
 
 impl Curve {
-    /// The last steps of a profile, on one device.
-    pub fn of(profile: &Path, device: &str) -> Result<Curve> {
-        let mut explorer = Explorer::of_profile(&Profile::open(profile)?)?;
+    /// The last steps of a profile, on one device: over time if it computed, else from change to change.
+    pub fn of(profile: &Path, device: &str, compute: bool) -> Result<Curve> {
+        let profile = Profile::open(profile)?;
+        if compute { Curve::over_time(&profile, device) } else { Ok(Curve::over_changes(&profile.model()?, device)) }
+    }
+
+    /// Step by step of one process; a device that has several is shown by its first.
+    fn over_changes(model: &Model, device: &str) -> Curve {
+        let position = model.device_of(device).unwrap_or_default();
+        let own = |one: &&Allocation| one.device == position && one.is_leaf() && one.on_device();
+        let allocations: Vec<_> = model.allocations().iter().filter(own).collect();
+        let process = allocations.first().map_or(0, |first| first.process);
+        let marks: Vec<_> = model.steps().filter(|mark| mark.process == process).collect();
+        let marks = &marks[marks.len().saturating_sub(STEPS)..];
+        let begin = marks.first().map_or(0, |mark| mark.ticks);
+
+        let mut changes = Vec::with_capacity(2 * allocations.len());
+        for one in &allocations {
+            let change = |ticks, sign| Change { ticks, category: one.category, bytes: sign * one.requested as i64 };
+            changes.push(change(one.birth_ticks, 1));
+            if one.is(flag::DEAD) {
+                changes.push(change(one.death_ticks, -1));
+            }
+        }
+        changes.sort_by_key(|change| change.ticks);
+        // After the last allocation, a free of what the steps did not make is the trainer's end.
+        let last_birth = allocations.iter().map(|one| one.birth_ticks).max().unwrap_or(0);
+        let lasting =
+            |one: &&&Allocation| one.birth_ticks < begin && one.is(flag::DEAD) && one.death_ticks > last_birth;
+        let end = allocations.iter().filter(lasting).map(|one| one.death_ticks).min().unwrap_or(u64::MAX);
+        changes.retain(|change| change.ticks < end);
+        let first = changes.partition_point(|change| change.ticks < begin);
+        let (before, shown) = changes.split_at(first);
+        let mut live = [0; CATEGORIES];
+        before.iter().for_each(|change| apply(&mut live, change));
+        let place = |ticks| shown.partition_point(|change| change.ticks < ticks) as f64 / shown.len().max(1) as f64;
+        Curve {
+            steps: marks.iter().map(|mark| (place(mark.ticks) * COLUMNS as f64, mark.number)).collect(),
+            columns: (0..COLUMNS as usize).map(|column| tallest_change(&mut live, shown, column)).collect(),
+            span: Span::Changes(shown.len()),
+        }
+    }
+
+    fn over_time(profile: &Profile, device: &str) -> Result<Curve> {
+        let mut explorer = Explorer::of_profile(profile)?;
         let devices = explorer.answer(&Query::default()).devices;
         let position = devices.iter().position(|view| view.uuid == device).unwrap_or_default() as u16;
         let mut query = Query { target: Target::Device(position), ..Query::default() };
@@ -58,7 +119,7 @@ impl Curve {
         Ok(Curve {
             steps: steps.collect(),
             columns: (0..COLUMNS).map(|column| tallest(&answer.series, &span, column)).collect(),
-            long: span.end - span.start,
+            span: Span::Time(span.end - span.start),
         })
     }
 
@@ -124,6 +185,11 @@ impl Curve {
                 svg,
                 "<path fill=\"none\" stroke=\"{grey}\" stroke-dasharray=\"4 3\" d=\"M{LEFT} {y:.1}H{right}\"/>"
             );
+            let _ = writeln!(
+                svg,
+                "<text fill=\"{grey}\" text-anchor=\"end\" x=\"{right}\" y=\"{:.1}\">peak of the baseline</text>",
+                y - 4.0
+            );
         }
         for (column, number) in &self.steps {
             let x = LEFT as f64 + column * WIDTH as f64 / COLUMNS as f64;
@@ -131,12 +197,12 @@ impl Curve {
             let _ =
                 writeln!(svg, "<text fill=\"{grey}\" x=\"{:.1}\" y=\"{}\">step {number}</text>", x + 2.0, floor + 14);
         }
-        let seconds = units::time(self.long as f64 / 1e9);
-        let _ = writeln!(
-            svg,
-            "<text fill=\"{grey}\" text-anchor=\"end\" x=\"{right}\" y=\"{}\">{seconds}</text>",
-            floor + 14
-        );
+        let span = match self.span {
+            Span::Time(nanoseconds) => units::time(nanoseconds as f64 / 1e9),
+            Span::Changes(count) => format!("{count} allocations and frees"),
+        };
+        let _ =
+            writeln!(svg, "<text fill=\"{grey}\" text-anchor=\"end\" x=\"{right}\" y=\"{}\">{span}</text>", floor + 14);
     }
 
     fn legend(&self, svg: &mut String, palette: &Palette) {
@@ -163,6 +229,24 @@ fn tallest(series: &Series, span: &Range<u64>, column: u64) -> [u64; CATEGORIES]
     let covered = series.buckets.get(first..last.max(first)).unwrap_or_default();
     let sum = |bucket: &&Bucket| bucket.live.iter().sum::<u64>();
     covered.iter().max_by_key(sum).or(series.buckets.last()).map_or([0; CATEGORIES], |bucket| bucket.live)
+}
+
+fn apply(live: &mut [i64; CATEGORIES], change: &Change) {
+    live[change.category as usize] += change.bytes;
+}
+
+/// The moment of a column's changes at which most was live, from what was `live` before; then that is what is after.
+fn tallest_change(live: &mut [i64; CATEGORIES], changes: &[Change], column: usize) -> [u64; CATEGORIES] {
+    let at = |column: usize| changes.len() * column / COLUMNS as usize;
+    let mut tallest = None;
+    for change in &changes[at(column)..at(column + 1)] {
+        apply(live, change);
+        let sum: i64 = live.iter().sum();
+        if tallest.is_none_or(|(most, _)| sum > most) {
+            tallest = Some((sum, *live));
+        }
+    }
+    tallest.map_or(*live, |(_, moment)| moment).map(|bytes| bytes.max(0) as u64)
 }
 
 fn height_of(bytes: u64, top: u64) -> f64 {
@@ -214,11 +298,30 @@ mod tests {
     }
 
     #[test]
+    fn changes_are_as_wide_as_one_another() {
+        // 480 changes in 240 columns, two each: 5 bytes come and go at once, once in the whole also 7.
+        let change = |ticks: usize, bytes| Change { ticks: ticks as u64, category: Category::Weights, bytes };
+        let mut changes: Vec<_> =
+            (0..480).map(|ticks| change(ticks * ticks, if ticks % 2 == 0 { 5 } else { -5 })).collect();
+        changes[100].bytes = 12;
+        changes[101].bytes = -12;
+        let mut live = [0; CATEGORIES];
+        live[Category::Weights as usize] = 1;
+        let columns: Vec<u64> =
+            (0..COLUMNS as usize).map(|column| tallest_change(&mut live, &changes, column)[1]).collect();
+        assert_eq!(columns[50], 13);
+        assert_eq!(columns.iter().filter(|bytes| **bytes == 6).count(), 239);
+        // Fewer changes than columns: what was live before goes on.
+        assert_eq!(tallest_change(&mut live, &changes[..1], 0)[1], 1);
+        assert_eq!(tallest_change(&mut live, &changes[..1], 239)[1], 6);
+    }
+
+    #[test]
     fn a_picture_is_well_formed_and_to_scale() {
         let mut columns = vec![[0; CATEGORIES]; COLUMNS as usize];
         columns.iter_mut().for_each(|live| live[Category::Weights as usize] = 50);
         columns[120][Category::Activations as usize] = 50;
-        let curve = Curve { columns, steps: vec![(0.0, 4)], long: 1_000_000 };
+        let curve = Curve { columns, steps: vec![(0.0, 4)], span: Span::Time(1_000_000) };
         assert_eq!(curve.most(), 100);
         let svg = curve.svg("a < b & \"c\"", 200, Some(200));
         let document = roxmltree::Document::parse(&svg).expect("well-formed");

@@ -14,8 +14,6 @@ use super::comparison::{Claim, Comparison, Figures, Outcome, Row};
 const COLUMNS: usize = 100;
 /// Longest part of a name; longer ones go on in the next line.
 const LONGEST_NAME: usize = 26;
-/// What stands where nothing was computed.
-pub const NOT_COMPUTED: &str = "not computed";
 
 /// The table, the categories, and a line for all that needs words.
 pub fn text(comparison: &Comparison) -> String {
@@ -46,17 +44,24 @@ pub fn heading(comparison: &Comparison) -> String {
 fn peaks(comparison: &Comparison, text: &mut String) {
     let claims = comparison.rows.iter().any(|row| claimed_peak(row).is_some());
     let width = name_width(comparison);
-    let claim = |text: &str| if claims { format!(" {text:>8}") } else { String::new() };
+    let column = |shown: bool, text: &str, width: usize| match shown {
+        true => format!(" {text:>width$}"),
+        false => String::new(),
+    };
+    let (batches, reserves, compute) = (comparison.batches_differ(), comparison.reserves(), comparison.compute);
+    let claim = |text: &str| column(claims, text, 7);
     let _ = writeln!(
         text,
-        "{:<width$} {:>10} {:>8}{} {:>10} {:>12} {:>12}",
+        "{:<width$}{} {:>10} {:>8}{} {:>9}{}{}{}",
         "technique",
+        column(batches, "batch", 6),
         "peak",
         "baseline",
         claim("claimed"),
         "peak in",
-        "step time",
-        "loss"
+        column(reserves, "reserved", 10),
+        column(compute, "step time", 9),
+        column(compute, "loss", 8),
     );
     for row in &comparison.rows {
         let mut parts = name_parts(&row.name);
@@ -68,14 +73,23 @@ fn peaks(comparison: &Comparison, text: &mut String) {
         let _ = match &row.figures {
             Some(figures) => writeln!(
                 text,
-                "{last:<width$} {:>10} {:>8}{claimed} {:>10} {:>12} {:>12}",
+                "{last:<width$}{} {:>10} {:>8}{claimed} {:>9}{}{}{}",
+                column(batches, &batch(figures), 6),
                 bytes(figures.peak_bytes),
                 percent(figures.percent_of_baseline),
                 figures.phase.as_deref().unwrap_or("–"),
-                ratio(figures, comparison.compute),
-                loss(figures),
+                column(reserves, &bytes(figures.reserved_bytes), 10),
+                column(compute, &ratio(figures), 9),
+                column(compute, &loss(figures), 8),
             ),
-            None => writeln!(text, "{last:<width$} {:>10} {:>8}{claimed}  {}", "–", "–", words(row.outcome)),
+            None => writeln!(
+                text,
+                "{last:<width$}{} {:>10} {:>8}{claimed}  {}",
+                column(batches, "–", 6),
+                "–",
+                "–",
+                words(row.outcome)
+            ),
         };
     }
 }
@@ -114,7 +128,12 @@ fn shows(comparison: &Comparison, position: usize) -> bool {
 fn notes(comparison: &Comparison, text: &mut String) {
     let refused = comparison.rows.iter().filter_map(|row| Some((row, row.message.as_ref()?)));
     let told = comparison.rows.iter().filter(|row| row.figures.is_some());
-    let told = told.filter_map(|row| Some((row, row.why.clone().or_else(|| row.claim.as_ref().map(claim_words))?)));
+    let told = told.filter_map(|row| {
+        Some((
+            row,
+            row.why.clone().or_else(|| row.claim.as_ref().map(|claim| format!("claim: {}", claim_words(claim))))?,
+        ))
+    });
     let paragraphs = [
         refused.map(|(row, message)| wrapped(&format!("{}: {message}", row.name))).collect::<String>(),
         told.map(|(row, words)| wrapped(&format!("{}: {words}", row.name))).collect(),
@@ -130,7 +149,7 @@ pub fn claim_words(claim: &Claim) -> String {
     let measured = claim.percent.zip(claim.of).zip(claim.measured_percent).map(|((percent, of), measured)| {
         format!(" Claimed {percent:.1} % {} left, measured {measured:.1} %.", of.words())
     });
-    format!("claim: {}.{} The claim {}.", claim.text, measured.unwrap_or_default(), predicate(claim))
+    format!("{}.{} The claim {}.", claim.text, measured.unwrap_or_default(), predicate(claim))
 }
 
 fn predicate(claim: &Claim) -> String {
@@ -160,21 +179,23 @@ pub const fn words(outcome: Outcome) -> &'static str {
 
 /// Percent of the baseline.
 pub fn percent(value: Option<f64>) -> String {
-    value.map_or("–".to_owned(), |percent| format!("{percent:.1} %"))
+    let decimals = |percent: f64| usize::from(percent < 1000.0);
+    value.map_or("–".to_owned(), |percent| format!("{percent:.*} %", decimals(percent)))
 }
 
 /// Step time beside the baseline's.
-pub fn ratio(figures: &Figures, compute: bool) -> String {
-    match figures.step_time_ratio {
-        Some(ratio) => format!("× {ratio:.2}"),
-        None if compute => "–".to_owned(),
-        None => NOT_COMPUTED.to_owned(),
-    }
+pub fn ratio(figures: &Figures) -> String {
+    figures.step_time_ratio.map_or("–".to_owned(), |ratio| format!("× {ratio:.2}"))
 }
 
 /// The loss after the last step.
 pub fn loss(figures: &Figures) -> String {
-    figures.loss.map_or(NOT_COMPUTED.to_owned(), |loss| format!("{loss:.4}"))
+    figures.loss.map_or("–".to_owned(), |loss| format!("{loss:.4}"))
+}
+
+/// Sequences or images in a batch.
+pub fn batch(figures: &Figures) -> String {
+    figures.batch.map_or("–".to_owned(), |batch| batch.to_string())
 }
 
 fn name_width(comparison: &Comparison) -> usize {
@@ -201,7 +222,15 @@ fn name_parts(name: &str) -> Vec<String> {
 fn wrapped(paragraph: &str) -> String {
     let mut text = String::new();
     let mut used = 0;
+    // A number and its unit stay together.
+    let mut words: Vec<String> = Vec::new();
     for word in paragraph.split_whitespace() {
+        match words.last_mut().filter(|_| word.starts_with('%')) {
+            Some(last) => *last += &format!(" {word}"),
+            None => words.push(word.to_owned()),
+        }
+    }
+    for word in words {
         let long = word.chars().count();
         if used > 0 && used + 1 + long > COLUMNS {
             text += "\n  ";
@@ -210,7 +239,7 @@ fn wrapped(paragraph: &str) -> String {
             text.push(' ');
             used += 1;
         }
-        text += word;
+        text += &word;
         used += long;
     }
     text.push('\n');
@@ -228,5 +257,9 @@ mod tests {
         let long = wrapped(&"word ".repeat(60));
         assert!(long.lines().all(|line| line.len() <= COLUMNS), "{long}");
         assert_eq!(long.split_whitespace().count(), 60);
+        assert_eq!(
+            wrapped(&format!("{} 35 % of it", "x".repeat(COLUMNS - 4))),
+            format!("{}\n  35 % of it\n", "x".repeat(96))
+        );
     }
 }

@@ -64,6 +64,8 @@ pub struct Place {
     pub run: Vec<OsString>,
     /// True when they name a simulated device.
     pub simulated: bool,
+    /// True when it computes.
+    pub compute: bool,
     /// Folder for what the trainers print.
     pub scratch: PathBuf,
     /// Signal mask and dispositions for the children.
@@ -123,8 +125,8 @@ impl Place {
             |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let (output, errors) = (text(&output), text(&errors));
         if ended.success() {
-            let report = Profile::open(profile)?.report(Instant::Peak)?;
-            let figures = figures(&report, last_loss(&output));
+            let report = report(profile, searched(arguments))?;
+            let figures = figures(&report, &output);
             let Some(figures) = figures else {
                 return Ok(Ended::without(Outcome::Failed, "the run allocated nothing".to_owned()));
             };
@@ -149,6 +151,10 @@ impl Place {
         process.args(["run", "--quiet", "--no-tui", "--force", "--output"]).arg(profile).args(&self.run);
         if devices > 1 {
             process.arg("--devices").arg(devices.to_string());
+        }
+        if self.simulated && self.compute && searched(arguments) {
+            // The batch that fills a device is too much for a CPU.
+            process.arg("--no-compute");
         }
         process.arg("--").arg(&memscope).args(["sample", sample]).args(arguments);
         process.stdin(Stdio::null()).stdout(File::create(output)?).stderr(File::create(errors)?).process_group(0);
@@ -223,9 +229,26 @@ fn failure(sample: &str, ended: ExitStatus, errors: &str) -> Ended {
     Ended::without(outcome, message)
 }
 
-/// The figures of a report; none when nothing was live.
-fn figures(report: &Report, loss: Option<f64>) -> Option<Figures> {
-    let peak = report.peak.as_ref()?;
+/// True when the trainer looks for the largest batch itself.
+fn searched(arguments: &[String]) -> bool {
+    arguments.windows(2).any(|pair| pair == ["--batch", "auto"]) || arguments.iter().any(|word| word == "--batch=auto")
+}
+
+/// The report of a profile. Where a batch was searched for, with the largest moment of the steps: the trials are in none, and one
+/// that failed had filled the device.
+fn report(profile: &Path, searched: bool) -> Result<Report> {
+    let profile = Profile::open(profile)?;
+    let report = profile.report(Instant::Peak)?;
+    match report.steps.iter().max_by_key(|step| step.peak.bytes).filter(|_| searched) {
+        Some(step) => Ok(profile.report(Instant::Step(step.step))?),
+        None => Ok(report),
+    }
+}
+
+/// The figures of a report and of what was printed; none when nothing was live.
+fn figures(report: &Report, output: &str) -> Option<Figures> {
+    let peak = report.at.as_ref().or(report.peak.as_ref())?;
+    let loss = last_loss(output);
     let peaks = &report.category_peaks;
     let reserved =
         report.devices.iter().find(|device| device.uuid == peak.device).map(|device| device.peak.reserved.bytes);
@@ -233,6 +256,7 @@ fn figures(report: &Report, loss: Option<f64>) -> Option<Figures> {
         peak_bytes: peak.bytes,
         percent_of_baseline: None,
         device: peak.device.clone(),
+        batch: told_batch(output),
         by_category: peak.by_category,
         phase: peak.phase.clone(),
         step: peak.step,
@@ -258,6 +282,12 @@ fn figures(report: &Report, loss: Option<f64>) -> Option<Figures> {
 fn step_seconds(report: &Report, device: &str) -> Option<f64> {
     let steps = report.steps.iter().filter(|step| step.device == device && step.step > 1);
     steps.filter_map(|step| Some(step.end_s? - step.begin_s)).min_by(f64::total_cmp)
+}
+
+/// The batch that a trainer told of when it began.
+fn told_batch(output: &str) -> Option<u64> {
+    let told = output.lines().find_map(|line| line.split_once("; batch "))?.1;
+    told.split_whitespace().next()?.parse().ok()
 }
 
 /// The loss of the last step that a trainer told of.
@@ -289,6 +319,31 @@ mod tests {
         let line = resnet::Progress::Step { number: 1, of: 1, loss: Some(2.5), time }.to_string();
         assert_eq!(last_loss(&line), Some(2.5));
         assert_eq!(last_loss(""), None);
+    }
+
+    #[test]
+    fn the_batch_is_read_as_the_trainers_print_it() {
+        let plan = |line: &str| {
+            let words = words(&format!("memscope sample gpt {line}"));
+            match Arguments::try_parse_from(words).expect("a line").command {
+                Command::Sample(arguments) => match arguments.sample {
+                    Sample::Gpt(arguments) => gpt::Plan::new(&arguments).expect("a plan"),
+                    Sample::Resnet(_) => panic!("a GPT"),
+                },
+                _ => panic!("a sample"),
+            }
+        };
+        let started = gpt::Progress::Started {
+            plan: Box::new(plan("--batch 12")),
+            parameters: 3,
+            device: "a device".to_owned(),
+            simulated: true,
+        };
+        let output = format!("batch 16: out of device memory\nbatch 12: fits\n{started}\nstep 1/1  loss 2.0  0.1 s\n");
+        assert_eq!(told_batch(&output), Some(12));
+        assert_eq!(told_batch("batch 16: fits\n"), None);
+        assert!(searched(&words("--model tiny --batch auto")) && searched(&words("--batch=auto")));
+        assert!(!searched(&words("--batch 8 --checkpoint auto")));
     }
 
     #[test]

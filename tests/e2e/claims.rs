@@ -150,7 +150,9 @@ fn checkpointed(b: u64) -> u64 {
 /// and logits of 4 and 2 bytes. What products read and give has 2 bytes, and so have the probabilities.
 fn mixed(b: u64, checkpointed: bool) -> u64 {
     let n = b * S;
-    let states = 12 * gpt2_parameters(LAYERS, H) + 2 * (LAYERS * 12 * H * H + V * H) + 4;
+    // Casts that no backward pass will read are gone where the loss begins: of the blocks that are cast again.
+    let of_blocks = if checkpointed { 0 } else { LAYERS * 12 * H * H };
+    let states = 12 * gpt2_parameters(LAYERS, H) + 2 * (of_blocks + V * H) + 4;
     // Two inputs of norms in fp32; outputs of norms, q, k, v, the merged heads, before and after GELU in fp16.
     let layer = n * H * (2 * 4 + 2 * (2 + 3 + 1 + 4 + 4)) + 2 * b * A * S * S + 2 * 2 * 4 * n;
     let layers = LAYERS * if checkpointed { 4 * n * H } else { layer };
@@ -185,16 +187,18 @@ fn batches_on_a_24_gb_card() {
 }
 
 /// S2: mixed precision and checkpointing save 80 % and more for 20 to 40 % of time. ✔ the time; ✗ the bytes of a GPT whose logits
-/// are whole, at any batch.
+/// are whole, at any batch; ✔ with a loss in chunks.
 #[test]
-fn mixed_precision_with_checkpoints_saves_less_than_80_percent() {
+fn mixed_precision_with_checkpoints_saves_80_percent_without_the_logits() {
     let run = |flags: &str| peak("--device rtx3090-24gb", &format!("--model gpt2-124m --seq 1024 --batch 13 {flags}"));
     let (before, after) = (run(""), run("--precision amp-fp16 --checkpoint every=1"));
     assert_eq!((before, after), (plain(13), mixed(13, true)));
     let saved = |after: u64, before: u64| format!("{:.1} %", 100.0 * (1.0 - after as f64 / before as f64));
-    assert_eq!(saved(after, before), "64.5 %");
+    assert_eq!(saved(after, before), "65.2 %");
     let (one, other) = (mixed(2, true) - mixed(1, true), plain(2) - plain(1));
     assert_eq!(saved(one, other), "69.6 %", "of the largest batch that there could be");
+    let chunked = run("--precision amp-fp16 --checkpoint every=1 --chunked-loss 32");
+    assert!(5 * chunked < before, "{chunked} of {before}");
     let time = computed_again(LAYERS, H, S, 2 * H * V);
     assert_eq!(format!("{:.1} %", 100.0 * time), "24.3 %");
 }

@@ -67,6 +67,13 @@ pub enum Error {
     #[error("{0}")]
     Ranks(String),
 
+    /// A trial of `--batch auto` that another rank had no memory for.
+    #[error("out of device memory: rank {rank} has no room for its share")]
+    Abandoned {
+        /// That rank.
+        rank: usize,
+    },
+
     /// Progress could not be written to standard output.
     #[error("cannot write progress to standard output: {0}")]
     Output(#[from] std::io::Error),

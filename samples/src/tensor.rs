@@ -176,7 +176,7 @@ impl Tensor {
     pub(crate) unsafe fn view(&self, name: &str, range: Range<u64>) -> Tensor {
         assert!(range.end <= self.elements, "{name}: {range:?} of {}", self.elements);
         Tensor {
-            address: Cell::new(self.address() + 4 * range.start),
+            address: Cell::new(self.address() + self.element.bytes() * range.start),
             elements: range.end - range.start,
             element: self.element,
             bytes: 0,
@@ -320,9 +320,11 @@ impl Tensor {
     /// Floats from `at` on become `count` of the source's from `from` on.
     pub(crate) fn copy(&self, at: u64, source: &Tensor, from: u64, count: u64) -> Result<(), Error> {
         assert!(at + count <= self.elements && from + count <= source.elements, "{} from {}", self.name, source.name);
-        let (to, from) = (self.address() + 4 * at, source.address() + 4 * from);
+        assert_eq!(self.element, source.element, "{} from {}", self.name, source.name);
+        let bytes = self.element.bytes();
+        let (to, from) = (self.address() + bytes * at, source.address() + bytes * from);
         // SAFETY: both have that many floats from there on; kernels of the same stream wait for the copy.
-        unsafe { result::memcpy_dtod_sync(to, from, 4 * count as usize) }
+        unsafe { result::memcpy_dtod_sync(to, from, (bytes * count) as usize) }
             .map_err(|error| driver_error("cuMemcpyDtoD", &self.name, error))
     }
 }

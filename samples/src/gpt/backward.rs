@@ -28,7 +28,6 @@ pub(super) fn backward(
 ) -> Result<(), Error> {
     let family = pass.plan.configuration.family;
     let Saved { embedding_norm, layers: kept, transform, final_norm, decoder_input } = saved;
-    pass.gather(network.read_by_head())?;
     let grad_normal = match from_loss {
         FromLoss::Gradient(grad_normal) => grad_normal,
         FromLoss::LogProbabilities(log_probabilities) => {
@@ -37,12 +36,16 @@ pub(super) fn backward(
                 loss::backward(pass, log_probabilities, &inputs.targets, inputs.counted)?
             };
             let _scope = memscope::scope(head_name(family));
-            decoder(pass, network, &decoder_input, grad_logits)?
+            pass.gather(network.read_by_decoder())?;
+            let grad = decoder(pass, network, &decoder_input, grad_logits)?;
+            pass.scatter(network.read_by_decoder());
+            grad
         }
     };
     drop(decoder_input);
     let grad = {
         let _scope = memscope::scope(head_name(family));
+        pass.gather(network.read_by_head())?;
         let grad = norm(pass, &mut network.final_norm, grad_normal, final_norm, "head.norm")?;
         let grad = match network.bert.as_mut().zip(transform) {
             None => grad,

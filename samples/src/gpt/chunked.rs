@@ -27,9 +27,11 @@ pub(super) fn loss(
 ) -> Result<Tensor, Error> {
     let _scope = memscope::scope("loss");
     let loss = nothing(pass)?;
+    pass.gather(network.read_by_decoder())?;
     for chunk in chunks(pass) {
         of_chunk(pass, network, input, inputs, &loss, &chunk)?;
     }
+    pass.scatter(network.read_by_decoder());
     Ok(loss)
 }
 
@@ -44,12 +46,14 @@ pub(super) fn loss_and_gradients(
     let _scope = memscope::scope("loss");
     let loss = nothing(pass)?;
     let grad_input = pass.workspace("decoder.input.grad", &[pass.rows(), pass.width()])?;
+    pass.gather(network.read_by_decoder())?;
     for (index, chunk) in chunks(pass).enumerate() {
         let log_probabilities = of_chunk(pass, network, input, inputs, &loss, &chunk)?;
         let targets = inputs.targets.part(chunk.first, chunk.rows);
         let grad_logits = loss::backward(pass, log_probabilities, &targets, inputs.counted)?;
         through_decoder(pass, network, [&grad_input, input], &grad_logits, &chunk, index == 0)?;
     }
+    pass.scatter(network.read_by_decoder());
     pass.added(network.decoder.as_mut().unwrap_or(&mut network.tokens))?;
     if let Some(bert) = &mut network.bert {
         pass.added(&mut bert.decoder_bias)?;

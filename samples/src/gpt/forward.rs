@@ -45,7 +45,12 @@ pub(super) fn forward(
     };
     let decoder_input = pass.kept_for_product(decoder_input)?;
     let logits = match pass.plan.techniques.activations.chunked_loss {
-        None => Some(decode(pass, network, &decoder_input)?),
+        None => {
+            pass.gather(network.read_by_decoder())?;
+            let logits = decode(pass, network, &decoder_input)?;
+            pass.scatter(network.read_by_decoder());
+            Some(logits)
+        }
         Some(_) => None,
     };
     pass.scatter(network.read_by_head());

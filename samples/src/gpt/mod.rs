@@ -123,10 +123,7 @@ pub fn train(
     arguments: &GptArguments,
     progress: &mut dyn FnMut(Progress) -> Result<(), Error>,
 ) -> Result<Outcome, Error> {
-    let plan = match arguments.batch {
-        Some(BatchSize::Auto) => largest_batch(Plan::new(arguments)?, progress)?,
-        _ => Plan::new(arguments)?,
-    };
+    let plan = Plan::new(arguments)?;
     let parameters = plan.parameter_count();
     let group = Group::of_this_process()?;
     if group.as_ref().map_or(1, Group::world) as u64 != plan.techniques.ranks.count() {
@@ -134,6 +131,10 @@ pub fn train(
             "--ranks are processes that only the program starts, each with its place".to_owned(),
         ));
     }
+    let plan = match arguments.batch {
+        Some(BatchSize::Auto) => largest_batch(plan, group.as_ref(), progress)?,
+        _ => plan,
+    };
     // The rank's device has its number.
     let device = Device::open_at(group.as_ref().map_or(0, Group::rank))?;
     let (name, simulated) = (device.name().to_owned(), device.is_simulated());
@@ -156,19 +157,22 @@ pub fn train(
     Ok(Outcome { parameters, losses })
 }
 
-/// The plan with the largest batch that fits, each trial with a fresh trainer.
-fn largest_batch(plan: Plan, progress: &mut dyn FnMut(Progress) -> Result<(), Error>) -> Result<Plan, Error> {
+/// The plan with the largest batch that fits, each trial with a fresh trainer. Ranks try the same batches together.
+fn largest_batch(
+    plan: Plan,
+    group: Option<&Group>,
+    progress: &mut dyn FnMut(Progress) -> Result<(), Error>,
+) -> Result<Plan, Error> {
     let steps = |batch: u64| {
         let _scope = memscope::scope(batch_search::SCOPE);
-        let mut trainer = Trainer::new(&Plan { batch, ..plan.clone() }, Device::open()?)?;
+        let device = Device::open_at(group.map_or(0, Group::rank))?;
+        let group = group.map(|group| group.member(group.rank()));
+        let mut trainer = Trainer::in_group(&Plan { batch, ..plan.clone() }, device, group)?;
         (0..batch_search::STEPS).try_for_each(|_| trainer.uncounted_step().map(|_| ()))
     };
     let batch = batch_search::largest(plan.batch, plan.largest_batch(), &mut |batch| {
         let start = Instant::now();
-        let result = match steps(batch) {
-            Err(error) if !matches!(error, Error::OutOfMemory { .. }) => return Err(error),
-            result => result,
-        };
+        let result = batch_search::of_all(group, steps(batch))?;
         let refused = result.as_ref().err().map(Error::to_string);
         progress(Progress::Trial { batch, refused, time: start.elapsed() })?;
         Ok(result)

@@ -112,10 +112,11 @@ impl<P> Block<P> {
         all
     }
 
-    /// Every parameter that its passes read, without adapters: those are of one process.
+    /// Every parameter that its passes read.
     pub fn read(&self) -> Vec<&P> {
         let Block { norm_1, qkv, projection, norm_2, expand, contract } = self;
-        [norm_1.all(), qkv.all(), projection.all(), norm_2.all(), expand.all(), contract.all()].concat()
+        let norms = [norm_1.all(), norm_2.all()].concat();
+        [norms, qkv.all(), projection.all(), expand.all(), contract.all()].concat()
     }
 }
 
@@ -126,8 +127,9 @@ impl<P> Norm<P> {
 }
 
 impl<P> Linear<P> {
-    fn all(&self) -> [&P; 2] {
-        [&self.weight, &self.bias]
+    fn all(&self) -> Vec<&P> {
+        let adapter = self.adapter.iter().flat_map(|adapter| [&adapter.down, &adapter.up]);
+        [&self.weight, &self.bias].into_iter().chain(adapter).collect()
     }
 }
 
@@ -142,12 +144,19 @@ impl<P> Network<P> {
         all
     }
 
-    /// Every parameter that the head reads.
+    /// Every parameter that the head reads before the decoder.
     pub fn read_by_head(&self) -> Vec<&P> {
         let mut all = self.final_norm.all().to_vec();
-        all.push(self.decoder.as_ref().unwrap_or(&self.tokens));
         if let Some(bert) = &self.bert {
             all.extend(bert.transform.all());
+        }
+        all
+    }
+
+    /// Every parameter that the decoder reads.
+    pub fn read_by_decoder(&self) -> Vec<&P> {
+        let mut all = vec![self.decoder.as_ref().unwrap_or(&self.tokens)];
+        if let Some(bert) = &self.bert {
             all.push(&bert.decoder_bias);
         }
         all

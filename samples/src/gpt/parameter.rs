@@ -176,12 +176,15 @@ impl Parameter {
     }
 
     /// Backward has added to the gradient. If nothing more is to come: where gradients are shared out, this rank's part of their
-    /// sum stays of it; and an optimizer, if one is given, updates the parameter and frees the gradient.
+    /// sum stays of it; and an optimizer, if one is given, updates the parameter by the sum and frees the gradient.
     pub(crate) fn added(&mut self, rank: Option<&Rank>, optimizer: Option<&Optimizer>) -> Result<(), Error> {
-        if let Some(rank) = rank.filter(|rank| rank.parallel.shards_gradients() && self.is_complete()) {
-            self.reduce_gradient(rank)?;
+        if !self.is_complete() {
+            return Ok(());
         }
-        optimizer.map_or(Ok(()), |optimizer| optimizer_in_backward::added(optimizer, self))
+        if let Some(rank) = rank.filter(|rank| optimizer.is_some() || rank.parallel.shards_gradients()) {
+            rank.reduce_one(self)?;
+        }
+        optimizer.map_or(Ok(()), |optimizer| optimizer_in_backward::complete(optimizer, self))
     }
 
     /// The backward pass adds to the gradient this many times, not once.
@@ -195,7 +198,7 @@ impl Parameter {
     }
 
     /// True when it is not trained.
-    pub(super) fn is_frozen(&self) -> bool {
+    pub(crate) fn is_frozen(&self) -> bool {
         self.frozen
     }
 
@@ -211,13 +214,13 @@ impl Parameter {
 
     /// From now on a part of it is this rank's, and the optimizer works on that part alone.
     pub(crate) fn share_out(&mut self, rank: &Rank) -> Result<(), Error> {
-        let range = rank.group.part(self.elements() as usize);
-        let range = range.start as u64..range.end as u64;
+        let range = rank.part(self.elements());
         let elements = range.end - range.start;
         let shape = if self.description.shape.len() > 1 { vec![1, elements] } else { vec![elements] };
         let name = format!("{}.part", self.name());
         let weight = if rank.parallel.shards_weights() {
-            let part = Tensor::floats(self.weight.device(), Category::Weights, &name, &shape)?;
+            let (device, element) = (self.weight.device(), self.weight.element());
+            let part = Tensor::of(device, Category::Weights, &name, element, &shape)?;
             part.copy(0, &self.weight, range.start, elements)?;
             self.weight.give_back_memory();
             part
@@ -241,23 +244,35 @@ impl Parameter {
         self.weight.give_back_memory();
     }
 
-    /// This rank's part of the gradient becomes its sum over the ranks. Where gradients are shared out, the whole one is freed.
+    /// This rank's part of the gradient becomes its sum over the ranks. Where gradients are shared out, that is added to the part
+    /// that is kept, if there is one, and the whole gradient is freed.
     pub(crate) fn reduce_gradient(&mut self, rank: &Rank) -> Result<(), Error> {
         let Parameter { gradient, part, .. } = self;
         let part = part.as_mut().expect("shared out when it was made");
         let whole = gradient.as_ref().expect("backward has reached it");
         let name = format!("{}.grad.part", self.description.name);
-        let sum = if rank.parallel.shards_gradients() {
-            Tensor::floats(whole.device(), Category::Gradients, &name, &part.shape)?
-        } else {
-            // SAFETY: the part's gradient is dropped with the whole one, in free_gradient, and made anew when that is.
-            unsafe { whole.view(&name, part.range.clone()) }
-        };
-        rank.reduce_scatter(whole, &sum)?;
-        part.gradient = Some(sum);
-        if rank.parallel.shards_gradients() {
-            self.gradient = None;
+        // SAFETY: dropped before the whole one is, here or in free_gradient, and made anew when that is.
+        let in_whole = || unsafe { whole.view(&name, part.range.clone()) };
+        if !rank.parallel.shards_gradients() {
+            let sum = in_whole();
+            rank.reduce_scatter(whole, &sum)?;
+            part.gradient = Some(sum);
+            return Ok(());
         }
+        match &part.gradient {
+            None => {
+                let sum = Tensor::of(whole.device(), Category::Gradients, &name, whole.element(), &part.shape)?;
+                rank.reduce_scatter(whole, &sum)?;
+                part.gradient = Some(sum);
+            }
+            Some(kept) => {
+                let sum = in_whole();
+                rank.reduce_scatter(whole, &sum)?;
+                operations::add(kept, kept, &sum)?;
+            }
+        }
+        self.gradient = None;
+        self.added = 0;
         Ok(())
     }
 
@@ -270,20 +285,21 @@ impl Parameter {
         self.added = 0;
     }
 
-    /// Fills the gradient with zeros, if there is one.
+    /// Fills the gradient with zeros, if there is one, or this rank's part, if that is all that is kept.
     pub(crate) fn zero_gradient(&mut self) -> Result<(), Error> {
         self.added = 0;
-        self.gradient.as_ref().map_or(Ok(()), |gradient| operations::fill(gradient, 0.0))
+        let part = self.part.as_ref().and_then(|part| part.gradient.as_ref());
+        self.gradient.as_ref().or(part).map_or(Ok(()), |gradient| operations::fill(gradient, 0.0))
     }
 
     /// What an optimizer needs to update it; none before backward has reached it.
     pub(super) fn for_update(&mut self) -> Option<Update<'_>> {
         let Parameter { description: Description { name, shape, .. }, weight, gradient, state, part, seed, .. } = self;
-        let seed = *seed;
+        let (seed, whole) = (*seed, weight.elements());
         if let Some(Part { shape, weight, gradient, .. }) = part {
-            return Some(Update { name, shape, weight, gradient: gradient.as_ref()?, seed, state });
+            return Some(Update { name, shape, whole, weight, gradient: gradient.as_ref()?, seed, state });
         }
-        Some(Update { name, shape, weight, gradient: gradient.as_ref()?, seed, state })
+        Some(Update { name, shape, whole, weight, gradient: gradient.as_ref()?, seed, state })
     }
 
     /// The two moments in fp32, if the optimizer has made them.

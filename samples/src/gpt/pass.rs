@@ -42,8 +42,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Backward has added to the parameter's gradient. Where gradients are shared out and nothing more is to come, this
-    /// rank's part of their sum stays of it.
+    /// Backward has added to the parameter's gradient. If nothing more is to come, it may be summed over the ranks, and then
+    /// used.
     pub fn added(&self, parameter: &mut Parameter) -> Result<(), Error> {
         parameter.added(self.rank, self.optimizer)
     }

@@ -52,7 +52,8 @@ impl Trainer {
     /// As [`Trainer::new`]; and [`Error::Ranks`], of this and every other call, when another rank has failed.
     pub fn in_group(plan: &Plan, device: Device, group: Option<Group>) -> Result<Trainer, Error> {
         let device = plan.techniques.prepare(device)?;
-        let mut rank = group.zip(plan.techniques.ranks.parallel).map(|(group, parallel)| Rank::new(group, parallel));
+        let ranks = group.zip(plan.techniques.ranks.parallel);
+        let mut rank = ranks.map(|(group, parallel)| Rank::new(group, parallel, plan.techniques.optimizer.kind));
         let mut ordinal = 0;
         memscope::phase("model");
         let element = plan.techniques.precision().stored();
@@ -77,7 +78,7 @@ impl Trainer {
             let parameters = network.parameters_mut().into_iter();
             parameters.filter(|parameter| !parameter.name().contains(".lora_")).for_each(Parameter::freeze);
         }
-        if let Some(rank) = &mut rank {
+        if let Some(rank) = rank.as_mut().filter(|_| !plan.techniques.gradients.optimizer_in_backward) {
             rank.prepare(&device, network.parameters_mut())?;
         }
         let passes = plan.techniques.ranks.count() * plan.techniques.gradients.micro_batches();

@@ -57,7 +57,10 @@ impl Updates {
     ) -> Result<Option<f32>, Error> {
         let mut loss = loss;
         if let Some(rank) = &self.rank {
-            rank.reduce(again(&mut parameters))?;
+            // In backward they have been summed, and freed.
+            if !techniques.gradients.optimizer_in_backward {
+                rank.reduce(again(&mut parameters))?;
+            }
             loss = rank.sum(loss)?;
         }
         if techniques.types.inject_inf == Some(step) {

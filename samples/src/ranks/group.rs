@@ -7,6 +7,8 @@
 //! | 0 | how many ranks have arrived at the barrier |
 //! | 1 | how many barriers are over |
 //! | 2 | a rank that failed, plus 1; 0 for none |
+//! | 3 | a rank that abandoned a trial, plus 1; 0 for none |
+//! | 4, 5 | as 0 and 1, of the barrier at which an abandoned trial is settled |
 //! | 1024… | a slot for each rank, and one for results |
 //!
 //! The memory has no name in any folder (memfd), so that nothing is left however the ranks end; others find it among the open
@@ -29,6 +31,9 @@ use std::time::Duration;
 const ARRIVED: usize = 0;
 const BARRIERS: usize = 1;
 const FAILED: usize = 2;
+const ABANDONED: usize = 3;
+const SETTLING: usize = 4;
+const SETTLED: usize = 5;
 const FIRST_SLOT: usize = 1024;
 /// Floats of a slot: what a collective moves at a time.
 const SLOT: usize = 1 << 18;
@@ -79,9 +84,12 @@ pub struct Group {
     launcher: Option<u32>,
 }
 
-/// The part of `elements` that belongs to `rank` of `world`: all parts are equal, or differ by one element.
-pub fn part(elements: usize, rank: usize, world: usize) -> Range<usize> {
-    rank * elements / world..(rank + 1) * elements / world
+/// The part of `elements` that belongs to `rank` of `world`. Parts are cut between units of `unit` elements, and differ by one
+/// unit at most, and by what the last one lacks; with fewer units than ranks, they are cut between elements.
+pub fn part(elements: usize, unit: usize, rank: usize, world: usize) -> Range<usize> {
+    let unit = if elements.div_ceil(unit) < world { 1 } else { unit };
+    let cut = |rank: usize| (rank * elements.div_ceil(unit) / world * unit).min(elements);
+    cut(rank)..cut(rank + 1)
 }
 
 fn refused(call: &str, error: impl std::fmt::Display) -> Error {
@@ -131,9 +139,9 @@ impl Group {
         self.world
     }
 
-    /// This rank's part of a tensor.
-    pub fn part(&self, elements: usize) -> Range<usize> {
-        part(elements, self.rank, self.world)
+    /// This rank's part of a tensor that is cut between units.
+    pub fn part(&self, elements: usize, unit: usize) -> Range<usize> {
+        part(elements, unit, self.rank, self.world)
     }
 
     /// A rank has failed: those that wait for it, or will, get an error. The first failure is the one that is told.
@@ -142,22 +150,55 @@ impl Group {
         let _ = words[FAILED].compare_exchange(0, rank as u32 + 1, Ordering::AcqRel, Ordering::Acquire);
     }
 
+    /// This rank cannot go on with what the ranks do together just now: those that wait for it, or will, get
+    /// [`Error::Abandoned`], and all come to [`Group::settle`].
+    pub fn abandon(&self) {
+        let words = self.shared.words();
+        let _ = words[ABANDONED].compare_exchange(0, self.rank as u32 + 1, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Waits until every rank is here, whatever came of the trial before; the rank that abandoned it, if one did. From then on
+    /// collectives work again.
+    ///
+    /// # Errors
+    /// As [`Group::barrier`], but for [`Error::Abandoned`].
+    pub fn settle(&self) -> Result<Option<usize>, Error> {
+        let words = self.shared.words();
+        let check = || self.check_all();
+        self.wait(SETTLING, SETTLED, &check)?;
+        let abandoned = words[ABANDONED].load(Ordering::Acquire).checked_sub(1);
+        // All have read it, and none is at another barrier.
+        self.wait(SETTLING, SETTLED, &check)?;
+        if self.rank == 0 {
+            words[ARRIVED].store(0, Ordering::Relaxed);
+            words[ABANDONED].store(0, Ordering::Release);
+        }
+        self.wait(SETTLING, SETTLED, &check)?;
+        Ok(abandoned.map(|rank| rank as usize))
+    }
+
     /// Waits until every rank is here.
     ///
     /// # Errors
-    /// [`Error::Ranks`] when another rank has failed, or the process that started the ranks is gone.
+    /// [`Error::Ranks`] when another rank has failed, or the process that started the ranks is gone; [`Error::Abandoned`] after
+    /// [`Group::abandon`].
     pub fn barrier(&self) -> Result<(), Error> {
+        self.wait(ARRIVED, BARRIERS, &|| self.check())
+    }
+
+    /// Waits until every rank is here, which is counted in one word, and the times that all were in another.
+    fn wait(&self, arrived: usize, times: usize, check: &dyn Fn() -> Result<(), Error>) -> Result<(), Error> {
         let words = self.shared.words();
-        let over = words[BARRIERS].load(Ordering::Acquire);
-        self.check()?;
-        if words[ARRIVED].fetch_add(1, Ordering::AcqRel) as usize + 1 == self.world {
-            words[ARRIVED].store(0, Ordering::Relaxed);
-            words[BARRIERS].store(over.wrapping_add(1), Ordering::Release);
+        let over = words[times].load(Ordering::Acquire);
+        check()?;
+        if words[arrived].fetch_add(1, Ordering::AcqRel) as usize + 1 == self.world {
+            words[arrived].store(0, Ordering::Relaxed);
+            words[times].store(over.wrapping_add(1), Ordering::Release);
             return Ok(());
         }
         let mut looks = 0_u32;
-        while words[BARRIERS].load(Ordering::Acquire) == over {
-            self.check()?;
+        while words[times].load(Ordering::Acquire) == over {
+            check()?;
             looks += 1;
             match looks {
                 ..LOOKS => std::thread::yield_now(),
@@ -168,6 +209,15 @@ impl Group {
     }
 
     fn check(&self) -> Result<(), Error> {
+        self.check_all()?;
+        match self.shared.words()[ABANDONED].load(Ordering::Acquire).checked_sub(1) {
+            None => Ok(()),
+            Some(rank) => Err(Error::Abandoned { rank: rank as usize }),
+        }
+    }
+
+    /// That nothing has happened that ends all.
+    fn check_all(&self) -> Result<(), Error> {
         let rank = self.rank;
         if let Some(failed) = self.shared.words()[FAILED].load(Ordering::Acquire).checked_sub(1) {
             return Err(Error::Ranks(format!(
@@ -215,7 +265,7 @@ impl Group {
         for chunk in values.chunks_mut(SLOT) {
             self.write(self.rank, 0, chunk);
             self.barrier()?;
-            let mine = self.part(chunk.len());
+            let mine = self.part(chunk.len(), 1);
             let mut sums = vec![0.0; mine.len()];
             self.sums(mine.start, &mut sums);
             self.write(self.world, mine.start, &sums);
@@ -226,12 +276,12 @@ impl Group {
         Ok(())
     }
 
-    /// This rank's part of the sum over the ranks. All ranks give equally many values.
+    /// This rank's part of the sum over the ranks. All ranks give equally many values, cut between units.
     ///
     /// # Errors
     /// As [`Group::barrier`].
-    pub fn reduce_scatter(&self, values: &[f32]) -> Result<Vec<f32>, Error> {
-        let mine = self.part(values.len());
+    pub fn reduce_scatter(&self, values: &[f32], unit: usize) -> Result<Vec<f32>, Error> {
+        let mine = self.part(values.len(), unit);
         let mut part = vec![0.0; mine.len()];
         for (index, chunk) in values.chunks(SLOT).enumerate() {
             let start = index * SLOT;
@@ -246,20 +296,22 @@ impl Group {
         Ok(part)
     }
 
-    /// `elements` values, of which this rank has its part and gets the others'.
+    /// `elements` values, cut between units, of which this rank has its part and gets the others'.
     ///
     /// # Errors
     /// As [`Group::barrier`].
-    pub fn all_gather(&self, mine: &[f32], elements: usize) -> Result<Vec<f32>, Error> {
-        assert_eq!(mine.len(), self.part(elements).len());
+    pub fn all_gather(&self, mine: &[f32], elements: usize, unit: usize) -> Result<Vec<f32>, Error> {
+        assert_eq!(mine.len(), self.part(elements, unit).len());
         let mut all = vec![0.0; elements];
         // Every rank takes part in as many rounds as the largest part needs.
-        for start in (0..elements.div_ceil(self.world)).step_by(SLOT) {
+        let parts = (0..self.world).map(|rank| part(elements, unit, rank, self.world));
+        let largest = parts.map(|part| part.len()).max().unwrap_or(0);
+        for start in (0..largest).step_by(SLOT) {
             let rest = &mine[start.min(mine.len())..];
             self.write(self.rank, 0, &rest[..rest.len().min(SLOT)]);
             self.barrier()?;
             for rank in 0..self.world {
-                let theirs = &mut all[part(elements, rank, self.world)];
+                let theirs = &mut all[part(elements, unit, rank, self.world)];
                 let from = start.min(theirs.len());
                 let to = (start + SLOT).min(theirs.len());
                 self.read(rank, 0, &mut theirs[from..to]);
@@ -296,13 +348,15 @@ mod tests {
     #[test]
     fn collectives_are_their_definitions() {
         for world in [1, 2, 3, 5] {
-            for elements in [1, 5, 1000, SLOT - 1, SLOT + 3, 2 * SLOT + 77] {
+            for (elements, unit) in
+                [(1, 1), (5, 1), (1000, 256), (1000, 1), (SLOT - 1, 1), (SLOT + 3, 256), (2 * SLOT + 77, 1)]
+            {
                 let all: Vec<Vec<f32>> = (0..world).map(|rank| given(rank, elements)).collect();
                 let sums: Vec<f32> = (0..elements).map(|i| all.iter().map(|values| values[i]).sum()).collect();
                 let outcomes = ranks(world, |group| {
                     let mut values = given(group.rank(), elements);
-                    let part = group.reduce_scatter(&values).unwrap();
-                    let gathered = group.all_gather(&part, elements).unwrap();
+                    let part = group.reduce_scatter(&values, unit).unwrap();
+                    let gathered = group.all_gather(&part, elements, unit).unwrap();
                     group.all_reduce(&mut values).unwrap();
                     (values, part, gathered)
                 });
@@ -318,6 +372,18 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_whole_units_where_there_are_enough() {
+        let parts = |elements, unit, world| (0..world).map(|rank| part(elements, unit, rank, world)).collect::<Vec<_>>();
+        assert_eq!(parts(1000, 1, 3), [0..333, 333..666, 666..1000]);
+        // Four blocks of 256, the last of 232.
+        assert_eq!(parts(1000, 256, 2), [0..512, 512..1000]);
+        assert_eq!(parts(1000, 256, 3), [0..256, 256..512, 512..1000]);
+        assert_eq!(parts(1000, 256, 4), [0..256, 256..512, 512..768, 768..1000]);
+        // Five ranks, four blocks.
+        assert_eq!(parts(1000, 256, 5), [0..200, 200..400, 400..600, 600..800, 800..1000]);
+    }
+
+    #[test]
     fn all_ranks_get_the_same_bits() {
         let outcomes = ranks(3, |group| {
             let mut values: Vec<f32> = (0..999).map(|i| (i as f32 + group.rank() as f32 * 0.37).sin()).collect();
@@ -325,6 +391,30 @@ mod tests {
             values.into_iter().map(f32::to_bits).collect::<Vec<_>>()
         });
         assert!(outcomes[0] == outcomes[1] && outcomes[1] == outcomes[2]);
+    }
+
+    #[test]
+    fn a_trial_is_abandoned_by_all_and_the_next_one_works() {
+        for who in 0..3 {
+            let outcomes = ranks(3, |group| {
+                let mut first = vec![1.0; 3 * SLOT];
+                // The others wait in one of its barriers.
+                let first = match group.rank() == who {
+                    true => {
+                        group.abandon();
+                        None
+                    }
+                    false => Some(group.all_reduce(&mut first).unwrap_err()),
+                };
+                assert!(first.is_none_or(|error| matches!(error, Error::Abandoned { rank } if rank == who)));
+                let settled = group.settle().unwrap();
+                let mut second = given(group.rank(), 5);
+                group.all_reduce(&mut second).unwrap();
+                (settled, second, group.settle().unwrap())
+            });
+            let sum: Vec<f32> = (0..5).map(|i| (0..3).map(|rank| given(rank, 5)[i]).sum()).collect();
+            assert!(outcomes.iter().all(|outcome| *outcome == (Some(who), sum.clone(), None)), "{who}: {outcomes:?}");
+        }
     }
 
     #[test]

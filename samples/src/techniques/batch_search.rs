@@ -3,8 +3,12 @@
 //!
 //! The batch doubles until a trial runs out of memory, and is then bisected: ⌈2·log₂ b⌉ trials for a largest batch of b. No
 //! formula is needed, and none is trusted: activations grow with the batch, but which instant is the peak may change.
+//!
+//! Ranks try the same batch at the same time. When one runs out of memory the trial is over for all of them, and all go on with
+//! the next.
 
 use crate::Error;
+use crate::ranks::Group;
 
 /// Steps of a trial.
 pub(crate) const STEPS: u64 = 2;
@@ -38,6 +42,20 @@ impl std::str::FromStr for BatchSize {
                 .map_err(|_| format!("`{number}` is neither a number of sequences nor `auto`")),
         }
     }
+}
+
+/// What came of a trial: nothing, or that a device was full, this one or another rank's. Any other error ends the search.
+pub(crate) fn of_all(group: Option<&Group>, result: Result<(), Error>) -> Result<Result<(), Error>, Error> {
+    match &result {
+        Ok(()) | Err(Error::Abandoned { .. }) => {}
+        Err(Error::OutOfMemory { .. }) => group.into_iter().for_each(Group::abandon),
+        Err(_) => return Err(result.expect_err("it is one")),
+    }
+    let abandoned = group.map_or(Ok(None), Group::settle)?;
+    Ok(match (result, abandoned) {
+        (Ok(()), Some(rank)) => Err(Error::Abandoned { rank }),
+        (result, _) => result,
+    })
 }
 
 /// The largest multiple of `unit` that fits and is at most `most`, or the error of the smallest when not even that does.

@@ -33,7 +33,7 @@ pub(super) fn update(
     step: i32,
     embeddings: EmbeddingStates,
 ) -> Result<(), Error> {
-    let small = parameter.weight.elements() < SMALLEST;
+    let small = parameter.whole < SMALLEST;
     if small || embeddings == EmbeddingStates::Fp32 && is_embedding(parameter.name) {
         return adamw::update(parameter, rate, step);
     }
@@ -60,6 +60,11 @@ impl States {
         let (first, second) = ("exp_avg", "exp_avg_sq");
         Ok(States { codes: [codes(first)?, codes(second)?], absmax: [absmax(first)?, absmax(second)?] })
     }
+}
+
+/// Elements of a tensor that ranks leave together when they share it out: with whole blocks, states are those of one rank.
+pub(super) fn unit(elements: u64) -> u64 {
+    if elements < SMALLEST { 1 } else { BLOCK }
 }
 
 /// True for the tables of tokens, positions and token types.

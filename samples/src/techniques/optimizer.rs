@@ -110,6 +110,8 @@ pub(crate) enum State {
 pub(crate) struct Update<'a> {
     pub name: &'a str,
     pub shape: &'a [u64],
+    /// Elements of the whole parameter, of which this may be a rank's part.
+    pub whole: u64,
     pub weight: &'a Tensor,
     pub gradient: &'a Tensor,
     /// Of what is random in an update.
@@ -122,6 +124,16 @@ impl Update<'_> {
     /// True for tables and matrices; norms and biases are vectors.
     pub fn is_matrix(&self) -> bool {
         self.shape.len() > 1
+    }
+}
+
+impl Kind {
+    /// Elements that a cut between ranks must not part.
+    pub(crate) fn unit(self, elements: u64) -> u64 {
+        match self {
+            Kind::AdamW8bit => eight_bit::unit(elements),
+            _ => 1,
+        }
     }
 }
 

@@ -16,11 +16,12 @@
 //! Losses are those of one rank with the same batch, up to the order of sums: each rank's loss and gradients are its share of
 //! the whole batch's, and they are summed in the order of ranks. All ranks begin with the same weights, made from the seed.
 
-use super::{Allocator, Kind, Techniques};
+use super::{Kind, Techniques};
 use crate::gpt::Parameter;
 use crate::ranks::Group;
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What ranks share out.
@@ -75,37 +76,14 @@ impl RankArguments {
         if !(1..=MOST_RANKS).contains(&ranks) {
             return refused(format!("--ranks {ranks} is out of range: it must be 1 to {MOST_RANKS}"));
         }
-        let Techniques { optimizer, gradients, offload, workload, .. } = techniques;
-        if gradients.optimizer_in_backward {
-            return refused(
-                "--ranks does not combine with --optimizer-in-backward: gradients are summed over ranks first"
-                    .to_owned(),
-            );
+        if parallel.shards_optimizer() && techniques.optimizer.kind == Kind::Adafactor {
+            return refused(format!(
+                "--parallel {} does not combine with --optimizer adafactor: an update reads means over the whole tensor, and a \
+                 rank has a part",
+                parallel.word()
+            ));
         }
-        if techniques.sharing.lora.is_some() {
-            return refused("--ranks does not combine with --lora: frozen weights are not shared out here".to_owned());
-        }
-        if parallel == Parallel::Ddp {
-            return Ok(());
-        }
-        let other = if matches!(optimizer.kind, Kind::AdamW8bit | Kind::Adafactor) {
-            "this --optimizer: its state is of whole blocks or rows, and a rank has parts of tensors"
-        } else if optimizer.foreach {
-            "--foreach: it updates whole tensors"
-        } else if offload.is_some() {
-            "--offload optimizer: the host would keep whole tensors"
-        } else if parallel != Parallel::Zero1 && gradients.micro_batches() > 1 {
-            "--accumulate: only a part of a gradient is left to add to; zero1 does"
-        } else if parallel != Parallel::Zero1 && techniques.activations.chunked_loss.is_some() {
-            "--chunked-loss: the head's gradient is shared out once, and its weight gathered for the whole loss"
-        } else if parallel != Parallel::Zero1 && gradients.zero_grad == super::ZeroGrad::Zero {
-            "--zero-grad zero: no whole gradient is left to fill with zeros; zero1 does"
-        } else if parallel == Parallel::Zero3 && workload.allocator == Allocator::Caching {
-            "--allocator caching: a gathered layer would be measured by the cache, not by the formula"
-        } else {
-            return Ok(());
-        };
-        refused(format!("--parallel {} does not combine with {other}", parallel.word()))
+        Ok(())
     }
 }
 
@@ -140,13 +118,25 @@ impl Parallel {
 pub(crate) struct Rank {
     pub group: Group,
     pub parallel: Parallel,
+    /// Whose state is cut.
+    optimizer: Kind,
     /// DDP's.
     buckets: Vec<Tensor>,
 }
 
 impl Rank {
-    pub fn new(group: Group, parallel: Parallel) -> Rank {
-        Rank { group, parallel, buckets: Vec::new() }
+    pub fn new(group: Group, parallel: Parallel, optimizer: Kind) -> Rank {
+        Rank { group, parallel, optimizer, buckets: Vec::new() }
+    }
+
+    /// This rank's part of a tensor of so many elements.
+    pub fn part(&self, elements: u64) -> Range<u64> {
+        let part = self.group.part(elements as usize, self.unit(elements));
+        part.start as u64..part.end as u64
+    }
+
+    fn unit(&self, elements: u64) -> usize {
+        self.optimizer.unit(elements) as usize
     }
 
     /// A parameter has been made: it is shared out at once, so that whole weights are never alive all together.
@@ -163,10 +153,12 @@ impl Rank {
             return Ok(());
         }
         let _scope = memscope::scope("ddp");
+        let parameters = trained(parameters);
         for (index, members) in buckets(parameters.iter().map(|parameter| parameter.elements())).iter().enumerate() {
             let name = format!("ddp.bucket.{index}");
             let elements = members.iter().map(|&member| parameters[member].elements()).sum();
-            self.buckets.push(Tensor::floats(device, Category::Gradients, &name, &[elements])?);
+            let element = parameters[members[0]].weight().element();
+            self.buckets.push(Tensor::of(device, Category::Gradients, &name, element, &[elements])?);
         }
         Ok(())
     }
@@ -174,6 +166,7 @@ impl Rank {
     /// After backward: gradients become sums over the ranks. With ZeRO, of each gradient only this rank's part does.
     pub fn reduce(&self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
         let _scope = memscope::scope("reduce");
+        let parameters = trained(parameters);
         if self.parallel != Parallel::Ddp {
             // In ZeRO 2 and 3 backward has done it.
             let mut parameters = parameters.into_iter().filter(|_| !self.parallel.shards_gradients());
@@ -198,13 +191,21 @@ impl Rank {
         Ok(())
     }
 
+    /// In backward: the gradient of one parameter becomes its sum over the ranks, or this rank's part does.
+    pub fn reduce_one(&self, parameter: &mut Parameter) -> Result<(), Error> {
+        match self.parallel.shards_optimizer() {
+            true => parameter.reduce_gradient(self),
+            false => self.all_reduce(parameter.gradient().expect("backward has reached it")),
+        }
+    }
+
     /// After the optimizer: whole weights come together from their parts, where they are kept whole.
     pub fn gather_weights(&self, parameters: Vec<&mut Parameter>) -> Result<(), Error> {
         if !self.parallel.shards_optimizer() || self.parallel.shards_weights() {
             return Ok(());
         }
         let _scope = memscope::scope("gather");
-        parameters.into_iter().try_for_each(|parameter| parameter.gather_weight(self))
+        trained(parameters).into_iter().try_for_each(|parameter| parameter.gather_weight(self))
     }
 
     /// Where weights are shared out, these come together for use.
@@ -237,18 +238,24 @@ impl Rank {
     /// `part` becomes this rank's part of the sum of `whole` over the ranks. The part may lie in the whole.
     pub fn reduce_scatter(&self, whole: &Tensor, part: &Tensor) -> Result<(), Error> {
         match whole.device().computes() {
-            true => part.write(&self.group.reduce_scatter(&whole.to_host()?)?),
+            true => part.write(&self.group.reduce_scatter(&whole.to_host()?, self.unit(whole.elements()))?),
             false => self.group.barrier(),
         }
     }
 
     /// `whole` becomes the ranks' parts.
     pub fn all_gather(&self, part: &Tensor, whole: &Tensor) -> Result<(), Error> {
-        match whole.device().computes() {
-            true => whole.write(&self.group.all_gather(&part.to_host()?, whole.elements() as usize)?),
-            false => self.group.barrier(),
+        if !whole.device().computes() {
+            return self.group.barrier();
         }
+        let elements = whole.elements();
+        whole.write(&self.group.all_gather(&part.to_host()?, elements as usize, self.unit(elements))?)
     }
+}
+
+/// The parameters that have gradients.
+fn trained(parameters: Vec<&mut Parameter>) -> Vec<&mut Parameter> {
+    parameters.into_iter().filter(|parameter| !parameter.is_frozen()).collect()
 }
 
 /// The parameters of each bucket, which have these many elements: the last first, as backward reaches them.

@@ -16,6 +16,7 @@
 //! | precision | 16 bits: losses, gradients against fp32, the loss scale |
 //! | precision_bytes | 16 bits: what each category takes, against arithmetic by hand |
 //! | ranks | several ranks: the losses of one, and what each keeps |
+//! | ranks_with | several ranks with the other techniques: the losses of one, and what each keeps |
 //! | reference | the forward pass against an independent one in f64 |
 //! | sharing | weights that are shared, or frozen beside adapters |
 //! | training | losses that fall and repeat, memory, errors |
@@ -36,6 +37,7 @@ mod placement;
 mod precision;
 mod precision_bytes;
 mod ranks;
+mod ranks_with;
 mod reference;
 mod resnet_reference;
 mod resnet_training;

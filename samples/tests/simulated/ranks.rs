@@ -3,21 +3,34 @@
 use crate::device::{self, Simulated};
 use crate::training::small;
 use cudarc::driver::result::mem_get_info;
+use memscope_client::Category;
 use memscope_samples::gpt::{GptArguments, Model, Plan, Trainer};
 use memscope_samples::techniques::{Checkpoint, Kind, Parallel, RankArguments, Techniques};
 use memscope_samples::{Device, Group};
 
-const TWO: Simulated = Simulated { device: "t4-16gb*2", computes: true };
-const STEPS: usize = 6;
-const ALL: [Parallel; 4] = [Parallel::Ddp, Parallel::Zero1, Parallel::Zero2, Parallel::Zero3];
+pub const TWO: Simulated = Simulated { device: "t4-16gb*2", computes: true };
+pub const STEPS: usize = 6;
+pub const ALL: [Parallel; 4] = [Parallel::Ddp, Parallel::Zero1, Parallel::Zero2, Parallel::Zero3];
 
-fn with(ranks: Option<(u64, Parallel)>) -> GptArguments {
+pub fn with(ranks: Option<(u64, Parallel)>) -> GptArguments {
     let ranks = RankArguments { ranks: ranks.map(|(count, _)| count), parallel: ranks.map(|(_, parallel)| parallel) };
     GptArguments { techniques: Techniques { ranks, ..Techniques::default() }, ..small() }
 }
 
-/// Losses of each rank, and the bytes of tensors that its device holds after each step.
-fn train(arguments: &GptArguments) -> Vec<Vec<(f32, u64)>> {
+/// What one rank came to.
+pub struct Rank {
+    /// The loss of each step.
+    pub losses: Vec<f32>,
+    /// What the driver has given, in bytes, after each step.
+    pub used: Vec<u64>,
+    /// The most bytes of weights, gradients and optimizer in the last step.
+    pub most: [u64; 3],
+    /// Bytes that its caching pool has reserved in the end.
+    pub reserved: Option<u64>,
+}
+
+/// Trains; each rank, or the one process where there are none.
+pub fn train(arguments: &GptArguments) -> Vec<Rank> {
     let plan = Plan::new(arguments).unwrap();
     let world = plan.techniques.ranks.count() as usize;
     let group = Group::create(world).unwrap();
@@ -33,10 +46,17 @@ fn train(arguments: &GptArguments) -> Vec<Vec<(f32, u64)>> {
                 let before = used();
                 let group = (plan.techniques.ranks.ranks.is_some()).then_some(member);
                 let mut trainer = Trainer::in_group(plan, Device::open_at(rank).unwrap(), group).unwrap();
-                let step = |_| (trainer.step().unwrap().expect("this device computes"), used() - before);
-                let steps = (0..STEPS).map(step).collect();
+                let (mut losses, mut bytes) = (Vec::new(), Vec::new());
+                for _ in 0..STEPS {
+                    trainer.device().forget_peaks();
+                    losses.push(trainer.step().unwrap().expect("this device computes"));
+                    bytes.push(used() - before);
+                }
+                let most = [Category::Weights, Category::Gradients, Category::Optimizer];
+                let most = most.map(|category| trainer.device().peak_bytes(category));
+                let reserved = trainer.pool().map(|pool| pool.reserved);
                 drop(open);
-                steps
+                Rank { losses, used: bytes, most, reserved }
             })
         };
         let threads: Vec<_> = (0..world).map(rank).collect();
@@ -48,13 +68,13 @@ fn train(arguments: &GptArguments) -> Vec<Vec<(f32, u64)>> {
 /// lifetimes.rs), here less than 1. AdamW moves a weight by at most rate · ε / |g| otherwise, which to first order is
 /// rate · ε in the loss, whatever g is; that for each of P weights and after k steps k times, and as much again for what is
 /// not of first order. SGD moves it by rate · ε, times |g| < 1 in the loss. The loss itself is a mean of 128 numbers.
-fn allowed(parameters: f64, rate: f64, steps: f64) -> f64 {
+pub fn allowed(parameters: f64, rate: f64, steps: f64) -> f64 {
     let e = 64.0 / 16_777_216.0;
     2.0 * steps * parameters * rate * e + 128.0 / 16_777_216.0
 }
 
 /// Shapes of the small tied GPT: one layer of width 32, vocabulary 256, 256 positions.
-const SHAPES: [u64; 16] =
+pub const SHAPES: [u64; 16] =
     [256 * 32, 256 * 32, 32, 32, 96 * 32, 96, 32 * 32, 32, 32, 32, 128 * 32, 128, 32 * 128, 32, 32, 32];
 
 #[test]
@@ -68,12 +88,12 @@ fn losses_are_those_of_one_rank() {
                 train(&arguments)
             };
             let rate = if kind == Kind::Sgd { 0.1 } else { 2e-3 };
-            let one: Vec<f32> = of(with(None)).remove(0).into_iter().map(|(loss, _)| loss).collect();
+            let one = of(with(None)).remove(0).losses;
             assert!(one[STEPS - 1] < one[0] - 0.1, "{one:?}");
             for parallel in ALL {
                 let ranks = of(with(Some((2, parallel))));
                 for (step, one) in one.iter().enumerate() {
-                    let (first, second) = (ranks[0][step].0, ranks[1][step].0);
+                    let (first, second) = (ranks[0].losses[step], ranks[1].losses[step]);
                     assert_eq!(first.to_bits(), second.to_bits(), "ranks tell the same loss");
                     let bound = allowed(parameters, rate, step as f64);
                     assert!(
@@ -84,14 +104,14 @@ fn losses_are_those_of_one_rank() {
             }
             // The check can fail: half of the batch alone has other losses.
             let half = of(GptArguments { batch: Some(2.into()), ..with(None) });
-            let apart = |step: usize| f64::from((half[0][step].0 - one[step]).abs());
+            let apart = |step: usize| f64::from((half[0].losses[step] - one[step]).abs());
             assert!((0..STEPS).any(|step| apart(step) > allowed(parameters, rate, step as f64)));
         }
     });
 }
 
 /// What the driver charges for an allocation.
-fn charged(bytes: u64) -> u64 {
+pub fn charged(bytes: u64) -> u64 {
     bytes.next_multiple_of(512)
 }
 
@@ -110,13 +130,13 @@ fn a_rank_keeps_what_the_formula_says() {
             (Parallel::Zero3, half + half + 2 * half),
         ] {
             for rank in train(&with(Some((2, parallel)))) {
-                for (step, (_, bytes)) in rank.into_iter().enumerate() {
+                for (step, bytes) in rank.used.into_iter().enumerate() {
                     assert_eq!(bytes, expected, "{parallel:?}, step {step}");
                 }
             }
         }
         // All of it on one rank, without a bucket.
-        assert_eq!(train(&with(None))[0][0].1, 4 * whole);
+        assert_eq!(train(&with(None))[0].used[0], 4 * whole);
     });
 }
 
@@ -138,7 +158,7 @@ fn bert_and_parts_of_unequal_size_train_alike() {
         let one = of(None).remove(0);
         for parallel in ALL {
             for rank in of(Some((3, parallel))) {
-                for (step, ((loss, _), (one, _))) in rank.iter().zip(&one).enumerate() {
+                for (step, (loss, one)) in rank.losses.iter().zip(&one.losses).enumerate() {
                     // As SGD, whose velocity sums at most all steps' gradients.
                     let bound = allowed(4e4, 0.02 * STEPS as f64, step as f64);
                     assert!(f64::from((loss - one).abs()) <= bound, "{parallel:?}, step {step}: {loss}, not {one}");
@@ -163,7 +183,7 @@ fn layers_that_share_weights_and_are_computed_again_train_alike() {
         };
         let one = of(None).remove(0);
         for parallel in ALL {
-            for (step, ((loss, _), (one, _))) in of(Some((2, parallel)))[0].iter().zip(&one).enumerate() {
+            for (step, (loss, one)) in of(Some((2, parallel)))[0].losses.iter().zip(&one.losses).enumerate() {
                 let bound = allowed(5e4, 0.1, step as f64);
                 assert!(f64::from((loss - one).abs()) <= bound, "{parallel:?}, step {step}: {loss}, not {one}");
             }

@@ -1,0 +1,256 @@
+//! Ranks together with the other techniques: the losses of ranks that share out nothing, those of one rank, and what each keeps.
+
+use crate::device;
+use crate::ranks::{ALL, Rank, SHAPES, STEPS, TWO, allowed, charged, train, with};
+use memscope_samples::gpt::{GptArguments, Model};
+use memscope_samples::techniques::{Allocator, Kind, Offload, Parallel, ZeroGrad};
+
+const ZERO: [Parallel; 3] = [Parallel::Zero1, Parallel::Zero2, Parallel::Zero3];
+
+/// Parameters of the small GPT, its token table and its position table, its largest other tensor, and that of LoRA's adapters,
+/// 16·R·h a layer.
+const P: u64 = sum(&SHAPES);
+const TOKENS: u64 = SHAPES[0];
+const POSITIONS: u64 = SHAPES[1];
+const LARGEST: u64 = 128 * 32;
+const R: u64 = 2;
+const ADAPTERS: u64 = 16 * R * 32;
+
+const fn sum(sizes: &[u64]) -> u64 {
+    let (mut index, mut sum) = (0, 0);
+    while index < sizes.len() {
+        sum += sizes[index];
+        index += 1;
+    }
+    sum
+}
+
+/// What a technique does to the arguments, and to the most bytes of weights, gradients and optimizer of one rank of two.
+struct Case {
+    name: &'static str,
+    flags: fn(&mut GptArguments),
+    rate: f32,
+    most: fn(Parallel) -> [u64; 3],
+}
+
+/// Between steps zero3 has half of the weights; the embedding reads both tables, and no block is as large as they are.
+fn weights(parallel: Parallel, all: u64) -> u64 {
+    if parallel == Parallel::Zero3 { 4 * (all / 2 + TOKENS + POSITIONS) } else { 4 * all }
+}
+
+/// In zero2 and zero3 the position table's gradient is the last, and whole beside the parts of all gradients; it and the token
+/// table's are as large, whose is whole until all parts but that of the positions are there.
+fn gradients(parallel: Parallel) -> u64 {
+    match parallel {
+        Parallel::Ddp => 4 * 2 * P,
+        Parallel::Zero1 => 4 * P,
+        _ => 4 * (P / 2 + POSITIONS),
+    }
+}
+
+/// As above, where the parts of a micro-batch or step before are there: in backward the token table's is whole, and the largest
+/// of the others comes beside it.
+fn gradients_onto_parts(parallel: Parallel) -> u64 {
+    match parallel {
+        Parallel::Ddp | Parallel::Zero1 => gradients(parallel),
+        _ => 4 * (P / 2 + TOKENS + LARGEST),
+    }
+}
+
+fn optimizer(parallel: Parallel, of_all: u64) -> u64 {
+    if parallel == Parallel::Ddp { of_all } else { of_all / 2 }
+}
+
+/// Two moments of 8 bits with a scale for each block of 256, where a tensor has 4,096 elements; else in fp32. Of the quantised
+/// ones, halves are whole blocks.
+fn eight_bit() -> u64 {
+    SHAPES.iter().map(|&n| if n < 4096 { 8 * n } else { 2 * (n + 4 * n / 256) }).sum()
+}
+
+const ADAMW: f32 = 2e-3;
+
+const CASES: [Case; 11] = [
+    Case {
+        name: "adamw",
+        flags: |_| (),
+        rate: ADAMW,
+        most: |parallel| [weights(parallel, P), gradients(parallel), optimizer(parallel, 8 * P)],
+    },
+    Case {
+        name: "sgd",
+        flags: |arguments| arguments.techniques.optimizer.kind = Kind::Sgd,
+        rate: 0.1,
+        most: |parallel| [weights(parallel, P), gradients(parallel), 0],
+    },
+    Case {
+        name: "momentum",
+        flags: |arguments| arguments.techniques.optimizer.kind = Kind::Momentum,
+        // A velocity sums at most as many gradients as there are steps.
+        rate: 0.02 * STEPS as f32,
+        most: |parallel| [weights(parallel, P), gradients(parallel), optimizer(parallel, 4 * P)],
+    },
+    Case {
+        name: "adamw8bit",
+        // A state that is moved a little is rounded to another code as often as it is moved by a share of a code's step, and then
+        // by all of it: summed over all weights, that is as far as it would move in fp32.
+        flags: |arguments| arguments.techniques.optimizer.kind = Kind::AdamW8bit,
+        rate: ADAMW,
+        most: |parallel| [weights(parallel, P), gradients(parallel), optimizer(parallel, eight_bit())],
+    },
+    Case {
+        name: "foreach",
+        flags: |arguments| arguments.techniques.optimizer.foreach = true,
+        rate: ADAMW,
+        most: |parallel| [weights(parallel, P), gradients(parallel), optimizer(parallel, 8 * P)],
+    },
+    Case {
+        name: "offload",
+        flags: |arguments| arguments.techniques.offload = Some(Offload::Optimizer),
+        rate: ADAMW,
+        most: |parallel| [weights(parallel, P), gradients(parallel), 0],
+    },
+    Case {
+        name: "zero-grad",
+        flags: |arguments| arguments.techniques.gradients.zero_grad = ZeroGrad::Zero,
+        rate: ADAMW,
+        most: |parallel| [weights(parallel, P), gradients_onto_parts(parallel), optimizer(parallel, 8 * P)],
+    },
+    Case {
+        name: "accumulate",
+        flags: |arguments| arguments.techniques.gradients.accumulate = Some(2),
+        rate: ADAMW,
+        most: |parallel| [weights(parallel, P), gradients_onto_parts(parallel), optimizer(parallel, 8 * P)],
+    },
+    Case {
+        name: "chunked-loss",
+        flags: |arguments| arguments.techniques.activations.chunked_loss = Some(3),
+        rate: ADAMW,
+        most: |parallel| [weights(parallel, P), gradients(parallel), optimizer(parallel, 8 * P)],
+    },
+    Case {
+        name: "optimizer-in-backward",
+        flags: |arguments| arguments.techniques.gradients.optimizer_in_backward = true,
+        rate: ADAMW,
+        most: |parallel| {
+            // Without buckets: the token table's, which waits for the end, the largest other one, and in zero2 and zero3 its part.
+            let part = if ZERO[1..].contains(&parallel) { LARGEST / 2 } else { 0 };
+            [weights(parallel, P), 4 * (TOKENS + LARGEST + part), optimizer(parallel, 8 * P)]
+        },
+    },
+    Case {
+        name: "lora",
+        flags: |arguments| arguments.techniques.sharing.lora = Some(R),
+        rate: ADAMW,
+        most: |parallel| {
+            // In zero2 and zero3 at most when q, k and v's `up` (96, R), the seventh of eight, is whole beside its part and the
+            // parts of the three matrices' adapters before it.
+            let before = R * (32 + 128) + R * (128 + 32) + R * (32 + 32);
+            let gradients = match parallel {
+                Parallel::Ddp => 2 * ADAPTERS,
+                Parallel::Zero1 => ADAPTERS,
+                _ => before / 2 + 96 * R + 48 * R,
+            };
+            [weights(parallel, P + ADAPTERS), 4 * gradients, optimizer(parallel, 8 * ADAPTERS)]
+        },
+    },
+];
+
+/// Sums are taken in the order of ranks whatever is shared out, and an update sees whole blocks: so all ZeRO's losses are those of
+/// ddp bit for bit, but where micro-batches are summed after the ranks and not before.
+#[test]
+fn losses_are_those_of_ddp_and_of_one_rank() {
+    device::run("ranks_with::losses_are_those_of_ddp_and_of_one_rank", TWO, || {
+        let mut all = Vec::new();
+        for Case { name, flags, rate, most } in CASES {
+            let of = |ranks| {
+                let mut arguments = with(ranks);
+                arguments.learning_rate = Some(if name == "momentum" { 0.02 } else { rate });
+                flags(&mut arguments);
+                train(&arguments)
+            };
+            let one = of(None).remove(0);
+            let mut ddp = Vec::new();
+            for parallel in ALL {
+                for Rank { losses, most: held, .. } in of(Some((2, parallel))) {
+                    for (step, (loss, one)) in losses.iter().zip(&one.losses).enumerate() {
+                        let bound = allowed((P + ADAPTERS) as f64, rate.into(), step as f64);
+                        assert!(
+                            f64::from((loss - one).abs()) <= bound,
+                            "{name}, {parallel:?}, step {step}: {loss}, not {one} within {bound}"
+                        );
+                    }
+                    assert_eq!(held, most(parallel), "{name}, {parallel:?}: bytes of weights, gradients, optimizer");
+                    if parallel == Parallel::Ddp {
+                        ddp.clone_from(&losses);
+                    }
+                    if name != "accumulate" || parallel == Parallel::Zero1 {
+                        assert_eq!(losses, ddp, "{name}, {parallel:?}");
+                    }
+                }
+            }
+            all.push((name, ddp));
+        }
+        // The checks can fail: of two optimizers, neither losses nor bytes are alike.
+        let of = |name| all.iter().find(|(other, _)| *other == name).map(|(_, losses)| losses);
+        assert_ne!(of("adamw"), of("adamw8bit"));
+        assert_ne!(of("adamw"), of("lora"));
+        assert_eq!(of("adamw"), of("foreach"));
+        assert_eq!(of("adamw"), of("optimizer-in-backward"));
+    });
+}
+
+/// Three ranks, whose parts of quantised tensors are cut between blocks of 256, and of a table of 250 rows; BERT has every kind of
+/// parameter.
+#[test]
+fn unequal_parts_keep_whole_blocks() {
+    const THREE: device::Simulated = device::Simulated { device: "t4-16gb*3", computes: true };
+    device::run("ranks_with::unequal_parts_keep_whole_blocks", THREE, || {
+        for model in [Model::Tiny, Model::BertBase] {
+            let of = |parallel| {
+                let mut arguments = with(Some((3, parallel)));
+                arguments.model = model;
+                arguments.vocabulary = Some(256);
+                arguments.positions = Some(250);
+                arguments.batch = Some(6.into());
+                arguments.techniques.optimizer.kind = Kind::AdamW8bit;
+                arguments.techniques.activations.chunked_loss = Some(2);
+                train(&arguments)
+            };
+            let ddp = of(Parallel::Ddp);
+            for parallel in ZERO {
+                let ranks = of(parallel);
+                assert!(ranks.iter().all(|rank| rank.losses == ddp[0].losses), "{model:?}, {parallel:?}");
+                if model == Model::Tiny {
+                    // The position table has 31 blocks and a quarter, of which the ranks have 10, 11, and 10 and a quarter. The
+                    // token table has 32, and the MLP's matrices 16.
+                    let small: u64 = SHAPES.iter().filter(|&&n| n < 4096).sum();
+                    let optimizers = [10 + 10 + 5 + 5, 11 + 11 + 5 + 5, 11 + 10 + 6 + 6];
+                    let quantised = optimizers.map(|blocks| 2 * (256 * blocks + 4 * blocks));
+                    // The last rank's last block of positions is a quarter.
+                    let quantised = [quantised[0], quantised[1], quantised[2] + 2 * (64 + 4)];
+                    let held: u64 = ranks.iter().map(|rank| rank.most[2]).sum();
+                    assert_eq!(held, quantised.iter().sum::<u64>() + 8 * small);
+                }
+            }
+        }
+    });
+}
+
+/// The cache measures nothing else: each rank's tensors are the formula's to the byte, and what the driver has given is the pool's.
+#[test]
+fn a_caching_allocator_of_each_rank() {
+    device::run("ranks_with::a_caching_allocator_of_each_rank", TWO, || {
+        for parallel in ALL {
+            let plain = train(&with(Some((2, parallel))));
+            let mut arguments = with(Some((2, parallel)));
+            arguments.techniques.workload.allocator = Allocator::Caching;
+            for (cached, plain) in train(&arguments).iter().zip(&plain) {
+                assert_eq!((&cached.losses, cached.most), (&plain.losses, plain.most), "{parallel:?}");
+                assert_eq!(cached.reserved, cached.used.last().copied());
+                assert!(cached.reserved > plain.used.last().copied(), "a cache keeps what is not in use");
+            }
+        }
+        let half: u64 = SHAPES.iter().map(|size| charged(2 * size)).sum();
+        assert_eq!(train(&with(Some((2, Parallel::Zero3))))[0].used[STEPS - 1], 4 * half);
+    });
+}

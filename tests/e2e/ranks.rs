@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::anchors::gpt2_parameters;
+use crate::anchors::{gpt2_activations, gpt2_parameters};
 use crate::memscope::{Place, number, stderr, stdout};
 
 const H: u64 = 768;
@@ -79,6 +79,99 @@ fn both_devices_hold_what_the_formula_says() {
         let peaks = [0, 1].map(|device| number(&report, &format!("/devices/{device}/peak/live/bytes")));
         assert_eq!(peaks[0], peaks[1], "{parallel}");
         println!("{parallel}: W {weights} G {gradients} O {optimizer}, peak {}", peaks[0]);
+    }
+}
+
+/// GPT-2 124M on two ranks, memory-only: the report.
+fn memory_only(flags: &str) -> Value {
+    let (output, report) = Place::new().record(&format!(
+        "--device h100-80gb --devices 2 --no-compute -- {} sample gpt --model gpt2-124m --batch 4 --seq 64 --steps 2 --ranks 2 \
+         {flags}",
+        env!("CARGO_BIN_EXE_memscope")
+    ));
+    assert_eq!(output.status.code(), Some(0), "{flags}: {}", stderr(&output));
+    assert_two_ranks(&report);
+    report
+}
+
+fn most(report: &Value) -> [u64; 3] {
+    ["weights", "gradients", "optimizer"].map(|category| number(report, &format!("/category_peaks/{category}/bytes")))
+}
+
+#[test]
+fn other_techniques_take_their_part_of_a_rank() {
+    let p = gpt2_parameters(12, H);
+    let (all, tokens, positions) = (W * p, W * V * H, W * POSITIONS * H);
+    let [weights, gradients, optimizer] = formula("zero3", 2);
+    // Blocks of 256 stay whole, and the token table has an odd number of them: the second rank has one more, half a block above the
+    // half. Vectors are below 4,096 elements, and their states in fp32.
+    let vectors = 12 * 13 * H + 2 * H;
+    let blocks = (p - vectors) / 256;
+    assert_eq!((blocks * 256, blocks % 2), (p - vectors, 1));
+    let eight_bit = blocks.div_ceil(2) * 2 * (256 + 4) + 8 * vectors / 2;
+    let half_a_block = W * 128;
+    assert_eq!(
+        most(&memory_only("--parallel zero3 --optimizer adamw8bit")),
+        [weights + half_a_block, gradients + half_a_block, eight_bit]
+    );
+    assert_eq!(most(&memory_only("--parallel zero2 --optimizer momentum")), [all, gradients, optimizer / 2]);
+
+    // A second micro-batch finds all parts: beside them the token table's whole gradient waits for the end of backward, and the
+    // largest matrix's comes.
+    let onto_parts = all / 2 + tokens + W * 4 * H * H;
+    for flags in ["--accumulate 2", "--zero-grad zero"] {
+        assert_eq!(most(&memory_only(&format!("--parallel zero2 {flags}"))), [all, onto_parts, optimizer], "{flags}");
+    }
+    // The decoder's gradient is there from the loss on, as it is at the start of backward.
+    assert_eq!(most(&memory_only("--parallel zero3 --chunked-loss 8")), [weights, gradients, optimizer]);
+    // In the end the token table's is whole beside its part, which is more than the largest matrix's was, beside its part and this.
+    let early = tokens + tokens / 2;
+    assert_eq!(most(&memory_only("--parallel zero3 --optimizer-in-backward")), [weights, early, optimizer]);
+    // The frozen weights are shared out too. R·(m + n) of four matrices is 16·R·h a layer; at most when in the first layer, the
+    // last to come, the `up` (3·h, R) of q, k and v is whole beside its part, and only its `down` (R, h) is not yet there.
+    let (r, of_layer) = (8, 16 * 8 * H);
+    let adapters = 12 * of_layer;
+    let lora =
+        [(all + W * adapters) / 2 + tokens + positions, W * ((adapters - r * H) / 2 + 3 * r * H), 8 * adapters / 2];
+    assert_eq!(most(&memory_only(&format!("--parallel zero3 --lora {r}"))), lora);
+}
+
+/// The host keeps masters and moments of a rank's part, and the part's largest gradient: both ranks together what one would.
+#[test]
+fn an_offloaded_optimizer_is_shared_out_too() {
+    let report = memory_only("--parallel zero2 --offload optimizer");
+    let p = gpt2_parameters(12, H);
+    let [weights, gradients, _] = formula("zero2", 2);
+    assert_eq!(most(&report), [weights, gradients, 0]);
+    assert_eq!(number(&report, "/host/peak/bytes"), 12 * p + W * V * H);
+    // In ddp each keeps all of it.
+    let report = memory_only("--parallel ddp --offload optimizer");
+    assert_eq!(number(&report, "/host/peak/bytes"), 2 * (12 * p + W * V * H));
+}
+
+#[test]
+fn ranks_look_for_the_largest_batch_together() {
+    let (output, report) = Place::new().record(&format!(
+        "--device rtx3090-24gb --devices 2 --no-compute -- {} sample gpt --model gpt2-124m --seq 1024 --batch auto --ranks 2 \
+         --parallel ddp --steps 2",
+        env!("CARGO_BIN_EXE_memscope")
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_two_ranks(&report);
+    // Of a rank's share: weights, buckets and moments; activations; two temporaries as large as the logits; tokens and targets; the
+    // loss.
+    let peak = |batch: u64| {
+        let n = batch * 1_024;
+        16 * gpt2_parameters(12, H) + gpt2_activations(12, batch, 1_024, H, 12, V) + 2 * 4 * n * V + 2 * 8 * n + 4
+    };
+    let largest = (1..).take_while(|&batch| peak(batch) <= 24 << 30).last().expect("one sequence fits");
+    let text = stdout(&output);
+    assert!(text.contains(&format!("batch {}: fits", 2 * largest)), "{largest}: {text}");
+    assert!(text.contains(&format!("batch {}: out of device memory: ", 2 * largest + 2)), "{largest}: {text}");
+    assert!(text.contains(&format!("batch {} × 1024 tokens", 2 * largest)), "{largest}: {text}");
+    assert!(text.trim_end().lines().last().is_some_and(|line| line.starts_with("step 2/2")), "{text}");
+    for device in 0..2 {
+        assert!(number(&report, &format!("/devices/{device}/peak/live/bytes")) >= peak(largest));
     }
 }
 

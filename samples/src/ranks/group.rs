@@ -373,7 +373,8 @@ mod tests {
 
     #[test]
     fn parts_are_whole_units_where_there_are_enough() {
-        let parts = |elements, unit, world| (0..world).map(|rank| part(elements, unit, rank, world)).collect::<Vec<_>>();
+        let parts =
+            |elements, unit, world| (0..world).map(|rank| part(elements, unit, rank, world)).collect::<Vec<_>>();
         assert_eq!(parts(1000, 1, 3), [0..333, 333..666, 666..1000]);
         // Four blocks of 256, the last of 232.
         assert_eq!(parts(1000, 256, 2), [0..512, 512..1000]);

@@ -6,12 +6,16 @@
 //! | --- | --- | --- | --- |
 //! | ddp | W | G, and buckets that are a copy of G | O |
 //! | zero1 | W | G | O/N |
-//! | zero2 | W | G/N, and one full gradient while backward completes it | O/N |
+//! | zero2 | W | G/N, and full gradients while backward completes them | O/N |
 //! | zero3 | W/N, and the gathered layer | as zero2 | O/N |
 //!
 //! DDP's buckets are PyTorch's with its default (`gradient_as_bucket_view=False`): up to 25 MiB each, in the reverse order of
 //! parameters, made before the first step and kept. Each tensor is cut into N parts that differ by at most one element, so
-//! that O/N is exact where N divides its size.
+//! that O/N is exact where N divides its size; with adamw8bit by at most one of its blocks, so that its states are those of one
+//! rank. Frozen weights have no gradients to be summed, and are shared out as the others by zero3. An offloaded optimizer has on
+//! the host what it would have on the device. Adafactor reads means over rows, columns and the whole tensor, which no part has.
+//!
+//! A micro-batch's gradient is summed into the part that zero2 and zero3 keep; ddp and zero1 sum micro-batches first.
 //!
 //! Losses are those of one rank with the same batch, up to the order of sums: each rank's loss and gradients are its share of
 //! the whole batch's, and they are summed in the order of ranks. All ranks begin with the same weights, made from the seed.

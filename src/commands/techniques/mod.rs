@@ -10,9 +10,11 @@
 //! | trial | one run, and what it came to |
 //! | comparison | the result, as data (docs/techniques.schema.json) |
 //! | why | the arithmetic behind the published figures |
+//! | curve | what is drawn of a profile |
 //! | text, page, picture | the result for people |
 
 mod comparison;
+mod curve;
 mod page;
 mod picture;
 mod plan;
@@ -36,7 +38,7 @@ use crate::launch::{environment, signals};
 use crate::output::{Failure, print, say};
 
 use comparison::{Comparison, Outcome, SCHEMA_VERSION};
-use picture::Curve;
+use curve::Curve;
 use plan::{Plan, Planned};
 use trial::{Place, Stopped};
 

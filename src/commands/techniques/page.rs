@@ -8,7 +8,8 @@ use memscope_core::report::ByCategory;
 use memscope_core::report::units::{bytes, exact};
 
 use super::comparison::{Comparison, Row};
-use super::picture::{Curve, escape};
+use super::curve::Curve;
+use super::picture::escape;
 use super::text::{batch, claim_words, claimed_peak, heading, loss, percent, ratio, words};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:84rem;margin:2rem auto;padding:0 1rem;color:#1f2328;\

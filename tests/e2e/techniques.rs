@@ -192,6 +192,20 @@ fn pictures_of_what_is_not_computed_are_the_same_on_every_run() {
     assert!(first.iter().all(|svg| svg.contains("allocations and frees") && svg.contains("peak of the baseline")));
 }
 
+/// docs/techniques/make makes the pictures; the page shows each, and no other.
+#[test]
+fn the_page_of_techniques_has_its_pictures() {
+    let docs = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs"));
+    let page = std::fs::read_to_string(docs.join("techniques.md")).expect("the page");
+    let named = page.split("](techniques/").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()));
+    let shown: std::collections::BTreeSet<String> = named.collect();
+    let files =
+        std::fs::read_dir(docs.join("techniques")).expect("a folder").map(|file| file.expect("a file").file_name());
+    let made: std::collections::BTreeSet<String> =
+        files.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(".svg")).collect();
+    assert_eq!(shown, made);
+}
+
 #[test]
 fn what_cannot_be_is_refused_before_anything_runs() {
     let place = Place::new();

@@ -141,7 +141,7 @@ pub fn train(
     let mut trainer = Trainer::in_group(&plan, device, group)?;
     let of = plan.steps;
     progress(Progress::Started { plan: Box::new(plan), parameters, device: name, simulated })?;
-    if let Some(choice) = trainer.choice() {
+    for choice in [trainer.exchange(), trainer.choice()].into_iter().flatten() {
         progress(Progress::Chosen(choice))?;
     }
     let mut losses = Vec::new();
@@ -166,7 +166,7 @@ fn largest_batch(
     let steps = |batch: u64| {
         let _scope = memscope::scope(batch_search::SCOPE);
         let device = Device::open_at(group.map_or(0, Group::rank))?;
-        let group = group.map(|group| group.member(group.rank()));
+        let group = group.map(Group::for_trial);
         let mut trainer = Trainer::in_group(&Plan { batch, ..plan.clone() }, device, group)?;
         (0..batch_search::STEPS).try_for_each(|_| trainer.uncounted_step().map(|_| ()))
     };

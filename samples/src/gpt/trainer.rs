@@ -53,7 +53,8 @@ impl Trainer {
     pub fn in_group(plan: &Plan, device: Device, group: Option<Group>) -> Result<Trainer, Error> {
         let device = plan.techniques.prepare(device)?;
         let ranks = group.zip(plan.techniques.ranks.parallel);
-        let mut rank = ranks.map(|(group, parallel)| Rank::new(group, parallel, plan.techniques.optimizer.kind));
+        let kind = plan.techniques.optimizer.kind;
+        let mut rank = ranks.map(|(group, parallel)| Rank::new(group, parallel, kind, &device)).transpose()?;
         let mut ordinal = 0;
         memscope::phase("model");
         let element = plan.techniques.precision().stored();
@@ -107,6 +108,11 @@ impl Trainer {
     /// What a technique chose by itself, in words.
     pub fn choice(&self) -> Option<String> {
         self.choice.map(|choice| choice.to_string())
+    }
+
+    /// How ranks exchange tensors, in words, where there was a choice.
+    pub fn exchange(&self) -> Option<String> {
+        self.updates.rank.as_ref().and_then(|rank| rank.exchange.choice.clone())
     }
 
     /// The device that holds the model.

@@ -82,6 +82,8 @@ pub struct Group {
     world: usize,
     /// The process that started the ranks, if they are processes.
     launcher: Option<u32>,
+    /// What is done together may be abandoned.
+    trial: bool,
 }
 
 /// The part of `elements` that belongs to `rank` of `world`. Parts are cut between units of `unit` elements, and differ by one
@@ -108,7 +110,7 @@ impl Group {
         let bytes = 4 * (FIRST_SLOT + (world + 1) * SLOT) as u64;
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes).map_err(|error| refused("fallocate", error))?;
         let shared = Shared::map(File::from(file), world).map_err(|error| refused("mmap", error))?;
-        Ok(Group { shared: Arc::new(shared), rank: 0, world, launcher: None })
+        Ok(Group { shared: Arc::new(shared), rank: 0, world, launcher: None, trial: false })
     }
 
     /// The place of a rank in the shared memory at `path`, which `launcher` made.
@@ -116,12 +118,22 @@ impl Group {
         let file = File::options().read(true).write(true).open(path);
         let file = file.map_err(|error| refused(&path.display().to_string(), error))?;
         let shared = Shared::map(file, world).map_err(|error| refused("mmap", error))?;
-        Ok(Group { shared: Arc::new(shared), rank, world, launcher: Some(launcher) })
+        Ok(Group { shared: Arc::new(shared), rank, world, launcher: Some(launcher), trial: false })
     }
 
     /// The place of another rank, for another thread of this process.
     pub fn member(&self, rank: usize) -> Group {
         Group { shared: Arc::clone(&self.shared), rank, ..*self }
+    }
+
+    /// The same place, for a trial that may be abandoned.
+    pub fn for_trial(&self) -> Group {
+        Group { trial: true, ..self.member(self.rank) }
+    }
+
+    /// True if it is for a trial.
+    pub(super) fn is_trial(&self) -> bool {
+        self.trial
     }
 
     /// Where other processes find the shared memory.

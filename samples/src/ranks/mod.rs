@@ -3,11 +3,14 @@
 //! Owns: starting them ([`launch`]), and what they do together ([`Group`]: barrier, all-reduce, reduce-scatter, all-gather),
 //! through shared memory of the host. Refuses: to know what is reduced or gathered, which is techniques/parallel.rs.
 //!
-//! A collective copies from the device, through the host, to the device. On real GPUs NCCL would do it from device to device:
-//! [`Group`] is the seam for it, and nothing else would change. There is no NCCL here yet.
+//! A collective of [`Group`] copies from the device, through the host, to the device. On real GPUs NCCL does it from device to
+//! device where it can be loaded ([`Exchange`]); numbers of the host always go through [`Group`].
 
+mod exchange;
 mod group;
 mod launch;
+mod nccl;
 
+pub(crate) use exchange::Exchange;
 pub use group::{Group, part};
 pub(crate) use launch::launch;

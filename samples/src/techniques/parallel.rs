@@ -22,7 +22,7 @@
 
 use super::{Kind, Techniques};
 use crate::gpt::Parameter;
-use crate::ranks::Group;
+use crate::ranks::{Exchange, Group, part};
 use crate::{Device, Error, Tensor};
 use memscope_client::{self as memscope, Category};
 use std::ops::Range;
@@ -122,6 +122,7 @@ impl Parallel {
 pub(crate) struct Rank {
     pub group: Group,
     pub parallel: Parallel,
+    pub exchange: Exchange,
     /// Whose state is cut.
     optimizer: Kind,
     /// DDP's.
@@ -129,14 +130,24 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    pub fn new(group: Group, parallel: Parallel, optimizer: Kind) -> Rank {
-        Rank { group, parallel, optimizer, buckets: Vec::new() }
+    /// Joins the other ranks, which do so at the same time.
+    pub fn new(group: Group, parallel: Parallel, optimizer: Kind, device: &Device) -> Result<Rank, Error> {
+        let exchange = Exchange::choose(&group, device.is_simulated())?;
+        Ok(Rank { group, parallel, exchange, optimizer, buckets: Vec::new() })
     }
 
     /// This rank's part of a tensor of so many elements.
     pub fn part(&self, elements: u64) -> Range<u64> {
-        let part = self.group.part(elements as usize, self.unit(elements));
+        self.part_of(self.group.rank(), elements)
+    }
+
+    fn part_of(&self, rank: usize, elements: u64) -> Range<u64> {
+        let part = part(elements as usize, self.unit(elements), rank, self.group.world());
         part.start as u64..part.end as u64
+    }
+
+    fn parts(&self, elements: u64) -> Vec<Range<u64>> {
+        (0..self.group.world()).map(|rank| self.part_of(rank, elements)).collect()
     }
 
     fn unit(&self, elements: u64) -> usize {
@@ -231,6 +242,9 @@ impl Rank {
     }
 
     fn all_reduce(&self, tensor: &Tensor) -> Result<(), Error> {
+        if let Some(nccl) = &self.exchange.nccl {
+            return nccl.all_reduce(tensor.address(), tensor.elements(), tensor.element());
+        }
         if !tensor.device().computes() {
             return self.group.barrier();
         }
@@ -241,18 +255,25 @@ impl Rank {
 
     /// `part` becomes this rank's part of the sum of `whole` over the ranks. The part may lie in the whole.
     pub fn reduce_scatter(&self, whole: &Tensor, part: &Tensor) -> Result<(), Error> {
+        let elements = whole.elements();
+        if let Some(nccl) = &self.exchange.nccl {
+            return nccl.reduce_scatter(whole.address(), part.address(), &self.parts(elements), whole.element());
+        }
         match whole.device().computes() {
-            true => part.write(&self.group.reduce_scatter(&whole.to_host()?, self.unit(whole.elements()))?),
+            true => part.write(&self.group.reduce_scatter(&whole.to_host()?, self.unit(elements))?),
             false => self.group.barrier(),
         }
     }
 
     /// `whole` becomes the ranks' parts.
     pub fn all_gather(&self, part: &Tensor, whole: &Tensor) -> Result<(), Error> {
+        let elements = whole.elements();
+        if let Some(nccl) = &self.exchange.nccl {
+            return nccl.all_gather(part.address(), whole.address(), &self.parts(elements), whole.element());
+        }
         if !whole.device().computes() {
             return self.group.barrier();
         }
-        let elements = whole.elements();
         whole.write(&self.group.all_gather(&part.to_host()?, elements as usize, self.unit(elements))?)
     }
 }

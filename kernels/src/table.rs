@@ -54,6 +54,7 @@ static HALF_ATTENTION: Image = image!("half_attention");
 static HALF_LAYERNORM: Image = image!("half_layernorm");
 static HALF_EMBEDDING: Image = image!("half_embedding");
 static HALF_LOSS: Image = image!("half_loss");
+static HALF_FLASH_ATTENTION: Image = image!("half_flash_attention");
 static LOSS_SCALE: Image = image!("loss_scale");
 static ADAMW_BF16: Image = image!("adamw_bf16");
 
@@ -84,6 +85,7 @@ pub static IMAGES: &[&Image] = &[
     &HALF_LAYERNORM,
     &HALF_EMBEDDING,
     &HALF_LOSS,
+    &HALF_FLASH_ATTENTION,
     &LOSS_SCALE,
     &ADAMW_BF16,
 ];
@@ -339,6 +341,23 @@ kernels! {
         grad_logits: Pointer, grad_log_probabilities: Pointer, log_probabilities: Pointer, vocabulary: U32,
         element: U32,
     ) in half;
+
+    HALF_FLASH_ATTENTION: half_flash_forward(
+        output: Pointer, log_sums: Pointer, q: Pointer, k: Pointer, v: Pointer, heads: U32, sequence: U32,
+        head_width: U32, causal: U32, scale: F32, element: U32,
+    ) in half_flash_attention;
+    HALF_FLASH_ATTENTION: half_flash_inner(
+        inner: Pointer, output: Pointer, grad_output: Pointer, batch: U32, heads: U32, sequence: U32, head_width: U32,
+        element: U32,
+    ) in half_flash_attention;
+    HALF_FLASH_ATTENTION: half_flash_backward_queries(
+        grad_q: Pointer, grad_output: Pointer, q: Pointer, k: Pointer, v: Pointer, log_sums: Pointer, inner: Pointer,
+        heads: U32, sequence: U32, head_width: U32, causal: U32, scale: F32, element: U32,
+    ) in half_flash_attention;
+    HALF_FLASH_ATTENTION: half_flash_backward_keys(
+        grad_k: Pointer, grad_v: Pointer, grad_output: Pointer, q: Pointer, k: Pointer, v: Pointer, log_sums: Pointer,
+        inner: Pointer, heads: U32, sequence: U32, head_width: U32, causal: U32, scale: F32, element: U32,
+    ) in half_flash_attention;
 
     LOSS_SCALE: unscale(gradient: Pointer, found: Pointer, elements: U64, factor: F32) in loss_scale;
 

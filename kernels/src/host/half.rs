@@ -18,7 +18,7 @@ pub(super) enum Element {
 }
 
 impl Element {
-    fn from(code: u32) -> Element {
+    pub fn from(code: u32) -> Element {
         match code {
             0 => Element::Fp32,
             1 => Element::Fp16,
@@ -84,7 +84,7 @@ impl Array {
 }
 
 /// An argument of a kernel that is an array: its index, how many elements the kernel may touch, and of which kind they are.
-struct Extent {
+pub(super) struct Extent {
     index: usize,
     elements: usize,
     element: Element,
@@ -94,12 +94,12 @@ struct Extent {
     read: bool,
 }
 
-fn input(index: usize, elements: usize, element: Element) -> Extent {
+pub(super) fn input(index: usize, elements: usize, element: Element) -> Extent {
     Extent { index, elements, element, written: false, read: true }
 }
 
 /// An output of which every element is written.
-fn output(index: usize, elements: usize, element: Element) -> Extent {
+pub(super) fn output(index: usize, elements: usize, element: Element) -> Extent {
     Extent { index, elements, element, written: true, read: false }
 }
 
@@ -112,7 +112,13 @@ fn updated(index: usize, elements: usize, element: Element) -> Extent {
 ///
 /// # Safety
 /// As [`crate::HostReference`], and the extents are those of the kernel.
-unsafe fn widened(launch: &Launch, arguments: &Arguments<'_>, fp32: HostReference, of_fp32: usize, extents: &[Extent]) {
+pub(super) unsafe fn widened(
+    launch: &Launch,
+    arguments: &Arguments<'_>,
+    fp32: HostReference,
+    of_fp32: usize,
+    extents: &[Extent],
+) {
     let mut cells: Vec<u64> = (0..of_fp32).map(|index| arguments.u64(index)).collect();
     let mut copies: Vec<Vec<f32>> = Vec::new();
     for extent in extents {

@@ -20,6 +20,7 @@ pub mod embedding;
 pub mod fill;
 pub mod flash_attention;
 pub mod half;
+pub mod half_flash_attention;
 pub mod layernorm;
 pub mod loss;
 pub mod loss_scale;

@@ -99,6 +99,7 @@ static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 #include "half_attention.cu"
 #include "half_elementwise.cu"
 #include "half_embedding.cu"
+#include "half_flash_attention.cu"
 #include "half_layernorm.cu"
 #include "half_loss.cu"
 #include "half_matmul.cu"
@@ -200,6 +201,10 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(half_embedding_backward_table)
     ENTRY(half_embedding_forward)
     ENTRY(half_fill)
+    ENTRY(half_flash_backward_keys)
+    ENTRY(half_flash_backward_queries)
+    ENTRY(half_flash_forward)
+    ENTRY(half_flash_inner)
     ENTRY(half_gelu_backward)
     ENTRY(half_gelu_forward)
     ENTRY(half_layernorm_backward_input)

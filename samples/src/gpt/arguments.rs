@@ -264,7 +264,6 @@ mod tests {
             ("--inject-inf 3", "--inject-inf shows the loss scale of --precision amp-fp16"),
             ("--precision amp-fp16 --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
             ("--precision bf16 --optimizer sgd", "--precision bf16 does not combine with this --optimizer"),
-            ("--precision bf16 --attention flash", "--precision does not combine with --attention flash"),
             ("--precision amp-bf16 --share-layers 2", "--precision does not combine with --share-layers"),
             ("--precision amp-bf16 --share-qk", "--precision does not combine with --share-qk"),
             ("--precision amp-bf16 --lora 2", "--precision does not combine with --lora"),

@@ -10,7 +10,7 @@ use crate::{Error, Tensor};
 
 /// The merged context (rows, width), and for backward the logarithms of the softmax's sums (B, H, T).
 pub(super) fn forward(pass: &Pass<'_>, name: &str, qkv: [&Tensor; 3]) -> Result<[Tensor; 2], Error> {
-    let merged = pass.activation(&format!("{name}.merged"), &[pass.rows(), pass.width()])?;
+    let merged = pass.product_activation(&format!("{name}.merged"), &[pass.rows(), pass.width()])?;
     let [batch, heads, sequence, _] = pass.shape_of_heads();
     let log_sums = pass.statistic(&format!("{name}.log_sums"), &[batch, heads, sequence])?;
     operations::flash_forward(&merged, &log_sums, qkv, how(pass))?;
@@ -27,10 +27,10 @@ pub(super) fn backward(
     log_sums: Tensor,
 ) -> Result<[Tensor; 3], Error> {
     let [batch, heads, sequence, _] = pass.shape_of_heads();
-    let inner = pass.workspace(&format!("{name}.inner"), &[batch, heads, sequence])?;
+    let inner = pass.exact_workspace(&format!("{name}.inner"), &[batch, heads, sequence])?;
     operations::flash_inner(&inner, &merged, &grad_merged, pass.heads())?;
     drop(merged);
-    let of_heads = |what: &str| pass.workspace(&format!("{name}.{what}.grad"), &pass.shape_of_heads());
+    let of_heads = |what: &str| pass.product_workspace(&format!("{name}.{what}.grad"), &pass.shape_of_heads());
     let gradients = [of_heads("q")?, of_heads("k")?, of_heads("v")?];
     let qkv = [&q, k.as_ref().unwrap_or(&q), &v];
     operations::flash_backward(gradients.each_ref(), &grad_merged, qkv, [&log_sums, &inner], how(pass))?;

@@ -1,7 +1,8 @@
 //! Launchers of the flash attention kernels.
 
-use super::{Heads, dimension};
+use super::{Heads, dimension, launch};
 use crate::device::Argument;
+use crate::tensor::Element;
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -25,20 +26,22 @@ impl Flash {
         [heads, sequence, head_width, u32::from(causal).into(), scale.into()]
     }
 
+    /// The first tensor says in which type.
     fn launch(&self, name: &str, tensors: &[&Tensor]) -> Result<(), Error> {
         let Heads { batch, sequence, heads, .. } = self.heads;
         let arguments: Vec<Argument> = tensors.iter().map(|&tensor| tensor.into()).chain(self.sizes()).collect();
-        tensors[0].device().launch(name, geometry::attention_tiles(batch * heads, sequence), &arguments)
+        launch(tensors[0], name, geometry::attention_tiles(batch * heads, sequence), &arguments)
     }
 
     fn check(&self, tensors: &[&Tensor], rows: &[&Tensor]) {
         let Heads { batch, sequence, heads, head_width } = self.heads;
         let count = batch * sequence * heads;
         for tensor in tensors {
-            assert_eq!(tensor.elements(), count * head_width, "{}", tensor.name());
+            let (elements, element) = (tensor.elements(), tensor.element());
+            assert_eq!((elements, element), (count * head_width, tensors[0].element()), "{}", tensor.name());
         }
         for tensor in rows {
-            assert_eq!(tensor.elements(), count, "{}", tensor.name());
+            assert_eq!((tensor.elements(), tensor.element()), (count, Element::Fp32), "{}", tensor.name());
         }
     }
 }
@@ -59,7 +62,7 @@ pub(crate) fn flash_inner(inner: &Tensor, output: &Tensor, grad_output: &Tensor,
     );
     let [batch, count, sequence, head_width] = [batch, count, sequence, head_width].map(|size| dimension(size).into());
     let arguments = [inner.into(), output.into(), grad_output.into(), batch, count, sequence, head_width];
-    inner.device().launch("flash_inner", geometry::elementwise(inner.elements()), &arguments)
+    launch(output, "flash_inner", geometry::elementwise(inner.elements()), &arguments)
 }
 
 /// The gradients of q, k and v (B, H, T, D) from that of the output (B, T, H, D).

@@ -5,6 +5,8 @@
 //!
 //! L · (4·b·a·s² - 4·b·a·s) bytes less, and no workspace of b·a·s² either: by arithmetic.
 //!
+//! In 16 bits (`--precision`) the matrix has 2 bytes an element; the number that replaces its row stays in fp32.
+//!
 //! What is kept is otherwise the same: backward reads the context, which the projection's backward reads anyway.
 
 use crate::Error;

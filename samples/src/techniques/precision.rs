@@ -9,7 +9,8 @@
 //! | qkv, scores, context, projection, the MLP's layers, BERT's transform, the decoder | layer norm, log-softmax, loss, embeddings, the sum with the residual | heads apart and together, GELU |
 //!
 //! Attention is one operation of the 16-bit list, as scaled_dot_product_attention is: its softmax computes in fp32 and keeps 16
-//! bits. Written out under autocast, the softmax would be on the fp32 list and its result be kept twice, in 6 bytes an element.
+//! bits. Written out under autocast, the softmax would be on the fp32 list and its result be kept twice, in 6 bytes an element. Tile
+//! by tile (`--attention flash`) it takes and gives 16 bits too; scores, softmax and sums are in fp32, and so are the statistics.
 //!
 //! Bytes. W is 4·P + 2·C at most, C elements of the weights and biases that products read: they are cast once in a forward pass
 //! (autocast's cache). A bias's cast is freed when the loss is computed, where autocast ends; a weight's when its layer's backward
@@ -21,7 +22,7 @@
 //! statistics of norms and the log-probabilities. By arithmetic.
 
 use super::optimizer::{State, Update};
-use super::{Attention, Kind, Techniques, adamw};
+use super::{Kind, Techniques, adamw};
 use crate::tensor::Element;
 use crate::{Error, operations};
 
@@ -92,11 +93,6 @@ pub(super) fn check(techniques: &Techniques) -> Result<(), Error> {
             "--precision amp-fp16 does not combine with --optimizer-in-backward: only all gradients together say whether the \
              step is skipped"
                 .to_owned(),
-        );
-    }
-    if precision != Precision::Fp32 && techniques.activations.attention == Attention::Flash {
-        return refused(
-            "--precision does not combine with --attention flash, whose kernels are in fp32 here".to_owned(),
         );
     }
     let fp32_only = [

@@ -5,7 +5,7 @@ use crate::device::{self, COMPUTING};
 use crate::training::{assert_learns, losses, small};
 use memscope_samples::gpt::{self, GptArguments, Model, Plan, Progress, Trainer, batch};
 use memscope_samples::techniques::{
-    Checkpoint, GradientArguments, Precision, PrecisionArguments, Techniques, ZeroGrad,
+    Attention, Checkpoint, GradientArguments, Precision, PrecisionArguments, Techniques, ZeroGrad,
 };
 use memscope_samples::{Device, Element};
 
@@ -81,13 +81,19 @@ struct Combination {
     more: f64,
 }
 
-const COMBINATIONS: [Combination; 2] = [
+const COMBINATIONS: [Combination; 3] = [
     Combination { name: "nothing else", change: |_| (), more: 0.0 },
     // In bf16 alone each chunk's part of the head's gradient is rounded, and so is the sum at each chunk.
     Combination {
         name: "a loss in 5 chunks",
         change: |arguments| arguments.techniques.activations.chunked_loss = Some(5),
         more: 8.0,
+    },
+    // No matrix is rounded between scores and context: fewer roundings than written out.
+    Combination {
+        name: "flash attention",
+        change: |arguments| arguments.techniques.activations.attention = Attention::Flash,
+        more: 0.0,
     },
 ];
 

@@ -4,7 +4,7 @@ use crate::device::{self, Simulated};
 use memscope_client::Category;
 use memscope_samples::Device;
 use memscope_samples::gpt::{GptArguments, Model, Plan, Trainer};
-use memscope_samples::techniques::{Checkpoint, Kind, Precision, PrecisionArguments, Techniques};
+use memscope_samples::techniques::{Attention, Checkpoint, Kind, Precision, PrecisionArguments, Techniques};
 
 const LAYERS: u64 = 12;
 const H: u64 = 768;
@@ -214,5 +214,33 @@ fn bf16_alone_with_checkpoints_and_chunks() {
         // Of the layer: its input, what its norm gave, q and k; the gradients of its output and of v.
         let kept = 2 * n * H * 4 + 2 * 4 * n + matrix;
         assert_eq!(peaks.all, 6 * P + gradients + kept + 2 * n * H * 2 + 2 * matrix + 2 * 8 * n + 4);
+    });
+}
+
+/// Tile by tile, one fp32 number a query and head is kept instead of a row of the matrix: in mixed precision 2·s bytes of it.
+/// The peak stays at the start of backward, where temporaries have nothing to do with attention.
+#[test]
+fn flash_attention_replaces_the_matrix_of_16_bits() {
+    device::run("precision_bytes::flash_attention_replaces_the_matrix_of_16_bits", MEMORY_ONLY, || {
+        let (b, s) = (4, 1_024);
+        let saved = LAYERS * (2 * b * HEADS * s * s - 4 * b * HEADS * s);
+        for (precision, stream) in [(Precision::AmpFp16, 4), (Precision::AmpBf16, 4), (Precision::Bf16, 2)] {
+            let flash = peaks(precision, b, s, |techniques| techniques.activations.attention = Attention::Flash);
+            assert_eq!(flash.activations, activations(stream, b, s) - saved, "{precision:?}");
+            assert_eq!(flash.all, peaks(precision, b, s, |_| ()).all - saved, "{precision:?}");
+        }
+        // Every layer checkpointed and the loss in 32 chunks: without the matrices no layer's backward is the peak any more, but
+        // the loss. All casts, the layers' inputs and what the head keeps, the gradient of its input and, in fp32 and in 16
+        // bits, that of its weight, which the gradient of a chunk's logits goes into.
+        let n = b * s;
+        let chunked = peaks(Precision::AmpFp16, b, s, |techniques| {
+            techniques.activations.checkpoint = Checkpoint::Every(1);
+            techniques.activations.chunked_loss = Some(32);
+            techniques.activations.attention = Attention::Flash;
+        });
+        let casts = 2 * (CAST_WEIGHTS + CAST_BIASES);
+        let inputs = LAYERS * 4 * n * H + n * H * (4 + 2) + 2 * 4 * n;
+        let head = 4 * n * H + (4 + 2) * V * H + 2 * n / 32 * V;
+        assert_eq!(chunked.all, 12 * P + 4 + casts + inputs + head + 2 * 8 * n + 4);
     });
 }

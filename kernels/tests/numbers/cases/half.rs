@@ -2,7 +2,7 @@
 //! the format on top; conversions with every special number; AdamW with stochastic rounding; loss scaling.
 
 use crate::case::{Case, Expected, Random, Rounded, Value, exactly, sum, wide};
-use crate::cases::{attention, elementwise, embedding, layernorm, loss, matmul};
+use crate::cases::{attention, elementwise, embedding, flash_attention, layernorm, loss, matmul};
 use crate::kind::Kind;
 use memscope_kernels::geometry;
 
@@ -16,6 +16,7 @@ pub fn cases(random: &mut Random) -> Vec<Case> {
         siblings.extend(layernorm::cases(random));
         siblings.extend(embedding::cases(random));
         siblings.extend(loss::cases(random));
+        siblings.extend(flash_attention::cases(random));
         random.kind = None;
         cases.extend(siblings.iter().flat_map(|case| of_16_bits(case, kind)));
         cases.extend(casts(random, kind));
@@ -64,6 +65,10 @@ fn of_16_bits(case: &Case, kind: Kind) -> Vec<Case> {
         "layernorm_backward_parameters" => all(&[0, 1, 2, 3], 1),
         "embedding_forward" => all(&[0, 2, 3, 5], 1),
         "embedding_backward_table" | "embedding_backward_position" => all(&[0, 1], 1),
+        "flash_forward" => all(&[0, 2, 3, 4], 1),
+        "flash_inner" => all(&[1, 2], 1),
+        "flash_backward_queries" => all(&[0, 1, 2, 3, 4], 1),
+        "flash_backward_keys" => all(&[0, 1, 2, 3, 4, 5], 1),
         "log_softmax_forward" => all(&[1], 1),
         "log_softmax_backward" => all(&[0], 1),
         _ => Vec::new(),

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # What only a real GPU can prove, in under 4 minutes. Prints a short table; says clearly when there is no GPU.
+# Exits with 0 when nothing failed, and without a GPU, where nothing is checked; with 1 when a row failed.
 #
 # Usage: tests/gpu/check.sh [MEMSCOPE] [KERNEL_TESTS]
 #   MEMSCOPE      the memscope binary           (default: target/release/memscope)

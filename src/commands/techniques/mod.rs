@@ -252,7 +252,7 @@ impl Outputs {
             let baseline = comparison.baseline().map(|figures| figures.peak_bytes);
             for (row, curve) in comparison.rows.iter().zip(curves) {
                 if let Some(curve) = curve {
-                    let svg = curve.svg(&page::caption(comparison, row), top, baseline);
+                    let svg = curve.svg(&row.name, &page::caption(comparison, row), top, baseline);
                     put(&folder.join(format!("{}.svg", row.name)), &svg)?;
                 }
             }

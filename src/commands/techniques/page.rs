@@ -100,7 +100,7 @@ fn section(comparison: &Comparison, row: &Row, curve: Option<&Curve>, top: u64, 
     let _ = writeln!(html, "<p><code>memscope sample {}</code></p>", escape(&row.command.join(" ")));
     if let Some(curve) = curve {
         let baseline = comparison.baseline().map(|figures| figures.peak_bytes);
-        let _ = writeln!(html, "<figure>{}</figure>", curve.svg(&caption(comparison, row), top, baseline));
+        let _ = writeln!(html, "<figure>{}</figure>", curve.svg(&row.name, &caption(comparison, row), top, baseline));
     }
     let _ = writeln!(html, "<dl>\n<dt>Formula</dt><dd>{}</dd>", escape(&row.formula));
     if let Some(claim) = &row.claim {

@@ -23,8 +23,8 @@ const BELOW: u64 = 44;
 const RESERVED: &str = "#57606a";
 
 impl Curve {
-    /// The picture; `top` is the value at the upper edge, so that pictures can be compared, and `baseline` a line across.
-    pub fn svg(&self, title: &str, top: u64, baseline: Option<u64>) -> String {
+    /// The picture with its name at the lower right; `top` is the value at the upper edge, so that pictures can be compared, and `baseline` a line across.
+    pub fn svg(&self, name: &str, title: &str, top: u64, baseline: Option<u64>) -> String {
         let top = top.max(self.most()).max(1);
         let (width, height) = (LEFT + WIDTH + 8, TOP + HEIGHT + BELOW);
         let title = escape(title);
@@ -45,6 +45,13 @@ impl Curve {
         }
         self.axes(&mut svg, top, baseline);
         self.legend(&mut svg, &palette);
+        let _ = writeln!(
+            svg,
+            "<text fill=\"#6e7781\" font-weight=\"bold\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
+            LEFT + WIDTH,
+            TOP + HEIGHT + 34,
+            escape(name)
+        );
         svg + "</svg>\n"
     }
 
@@ -172,7 +179,7 @@ mod tests {
         let reserved = vec![102; COLUMNS as usize];
         let mut curve = Curve { columns, reserved, steps: vec![(0.0, 4)], span: Span::Time(1_000_000) };
         assert_eq!(curve.most(), 100);
-        let svg = curve.svg("a < b & \"c\"", 200, Some(200));
+        let svg = curve.svg("n+m", "a < b & \"c\"", 200, Some(200));
         let document = roxmltree::Document::parse(&svg).expect("well-formed");
         let fills: Vec<_> = document
             .descendants()
@@ -183,11 +190,11 @@ mod tests {
         // 50 of 200 bytes are a quarter of the plot: 14 + 180 · 3/4 = 149; 100 of 200 a half, 104, in column 120 alone.
         assert_eq!(fills[1], ("#4C9BE8", "M76 194H76V149.0H796V194Z"));
         assert_eq!(fills[0].1, "M76 194H76V149.0H436V104.0H439V149.0H796V194Z");
-        assert!(svg.contains("a &lt; b &amp; &quot;c&quot;"));
+        assert!(svg.contains("a &lt; b &amp; &quot;c&quot;") && svg.contains(">n+m</text>"));
         assert!(!svg.contains("reserved"), "a fiftieth more is the driver's rounding");
         curve.reserved[10] = 150;
         assert_eq!(curve.most(), 150);
-        let svg = curve.svg("", 200, None);
+        let svg = curve.svg("", "", 200, None);
         // 102 of 200 from the top: 14 + 180 · 98/200 = 102.2; 150: 59.
         assert!(svg.contains("d=\"M76 102.2H106V59.0H109V102.2H796\"") && svg.contains(">reserved<"), "{svg}");
     }

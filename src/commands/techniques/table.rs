@@ -315,15 +315,15 @@ pub const TECHNIQUES: &[Technique] = &[
     apart(technique(
         "varying",
         "--allocator caching --workload varying",
-        "Steps of varying length, which leave holes in the cache.",
-        "reserved − live grows",
+        "Sequences of a quarter of the length to all of it, drawn for each step, which leave holes in the cache.",
+        "reserved − live grows; live bytes are those of the lengths",
         None,
     )),
     apart(technique(
         "empty-cache",
         "--allocator caching --workload varying --empty-cache",
         "The cache is given back after each step.",
-        "reserved falls to what is live, live bytes do not",
+        "reserved falls to the segments in which something is live; live bytes as before",
         says(Wrong, "S1's allocator option against fragmentation does not exist"),
     )),
     apart(technique(

@@ -2,9 +2,9 @@
 //!
 //! Owns: defaults and every check that can be made before the device is touched. Refuses: to train.
 
-use super::model::{Configuration, Family, Model, in_range, is_rate};
+use super::model::{Configuration, Model, in_range, is_rate};
 use crate::Error;
-use crate::techniques::{BatchSize, Checkpoint, Techniques, Workload};
+use crate::techniques::{BatchSize, Techniques, Workload};
 
 /// Trains a GPT or BERT in fp32 on a small text, each tensor an allocation of its own, as PyTorch would without its cache.
 #[derive(clap::Args, Clone, Debug)]
@@ -160,15 +160,6 @@ impl Plan {
         }
         is_rate(self.learning_rate)?;
         self.techniques.check()?;
-        if self.techniques.precision().is_mixed()
-            && self.configuration.family == Family::Bert
-            && self.techniques.activations.checkpoint != Checkpoint::None
-        {
-            return Err(Error::Arguments(
-                "--precision does not combine with --checkpoint for this model: BERT's blocks are checkpointed in fp32 only"
-                    .to_owned(),
-            ));
-        }
         let micro_batches = self.techniques.gradients.micro_batches();
         let ranks = self.techniques.ranks.count();
         if !self.batch.is_multiple_of(ranks) {
@@ -264,15 +255,11 @@ mod tests {
             ("--inject-inf 3", "--inject-inf shows the loss scale of --precision amp-fp16"),
             ("--precision amp-fp16 --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
             ("--precision bf16 --optimizer sgd", "--precision bf16 does not combine with this --optimizer"),
-            ("--precision amp-bf16 --share-layers 2", "--precision does not combine with --share-layers"),
-            ("--precision amp-bf16 --share-qk", "--precision does not combine with --share-qk"),
-            ("--precision amp-bf16 --lora 2", "--precision does not combine with --lora"),
             (
                 "--precision bf16 --compress-activations int8",
                 "--precision does not combine with --compress-activations",
             ),
             ("--precision bf16 --ranks 2 --parallel ddp", "--precision does not combine with --ranks"),
-            ("--precision amp-bf16 --checkpoint sqrt --model bert-base", "are checkpointed in fp32 only"),
             ("--precision bf16 --foreach", "--precision bf16 does not combine with --foreach"),
             ("--precision bf16 --offload optimizer", "--precision bf16 does not combine with --offload"),
             ("--offload optimizer --optimizer sgd", "--offload optimizer does not combine with this --optimizer"),

@@ -5,6 +5,7 @@
 
 use super::parameter::Parameter;
 use super::pass::Pass;
+use crate::techniques::Keeping;
 use crate::tensor::Element;
 use crate::{Error, Tensor, operations};
 use memscope_client::Category;
@@ -37,6 +38,13 @@ impl Pass<'_> {
     /// The weight for a product: cast once, and kept while autocast lasts and while a product's backward needs it.
     pub fn in_product<'a>(&self, parameter: &'a Parameter) -> Result<InProduct<'a>, Error> {
         parameter.in_product(self.of_products())
+    }
+
+    /// A product has read the parameter's cast, and its backward pass will, unless it is computed again until then.
+    pub fn keep_cast(&self, parameter: &Parameter) {
+        if !matches!(self.keeping, Keeping::Dropped { .. }) {
+            parameter.keep_cast();
+        }
     }
 
     /// A result of a product, or of what runs in its type, that is kept for backward.

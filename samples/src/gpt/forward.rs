@@ -87,7 +87,10 @@ fn embed(
     let embedded = match &network.bert {
         None => (output, None),
         Some(bert) => {
-            let (normal, saved) = norm(pass, &bert.embedding_norm, output, "embeddings.norm")?;
+            // It may be the input of a segment that is computed again.
+            let layers = network.layers() as u64;
+            let is_input = pass.plan.techniques.activations.checkpoint.segments(layers).is_some();
+            let (normal, saved) = norm_for(pass, is_input, &bert.embedding_norm, output, "embeddings.norm")?;
             (normal, Some(saved))
         }
     };
@@ -123,7 +126,8 @@ pub(super) fn block_with_norms_after(
     let (middle, norm_1) = norm(pass, &block.norm_1, sum, &format!("{name}.ln_1"))?;
     let (computed, mlp) = mlp(pass, name, block, Rc::clone(&middle))?;
     let sum = residual(pass, &middle, computed, &format!("{name}.mlp.residual"))?;
-    let (output, norm_2) = norm_for(&pass.for_output(), pass, &block.norm_2, sum, &format!("{name}.ln_2"))?;
+    let is_input = pass.keeping != Keeping::Kept && pass.for_output().keeping == Keeping::Kept;
+    let (output, norm_2) = norm_for(pass, is_input, &block.norm_2, sum, &format!("{name}.ln_2"))?;
     Ok((output, SavedBlock { norm_1, attention: of_attention, norm_2, mlp }))
 }
 
@@ -140,24 +144,23 @@ fn norm(
     input: Rc<Tensor>,
     name: &str,
 ) -> Result<(Rc<Tensor>, SavedNorm), Error> {
-    norm_for(pass, pass, norm, input, name)
+    norm_for(pass, false, norm, input, name)
 }
 
-/// The same, with an output that is kept otherwise than the statistics.
+/// The same, with an output that is kept as it is if `is_input`: products of a segment that is computed again have no cast of it
+/// until then.
 fn norm_for(
-    for_output: &Pass<'_>,
     pass: &Pass<'_>,
+    is_input: bool,
     norm: &Norm<Parameter>,
     input: Rc<Tensor>,
     name: &str,
 ) -> Result<(Rc<Tensor>, SavedNorm), Error> {
     let _scope = memscope::scope(name.rsplit('.').next().unwrap_or(name));
-    // In mixed precision only what begins a segment that is computed again is kept as it is.
-    let boundary = for_output.keeping == Keeping::Kept && pass.keeping != Keeping::Kept;
     let (name_of_output, shape) = (format!("{name}.output"), [pass.rows(), pass.width()]);
-    let output = match boundary {
-        true => for_output.activation(&name_of_output, &shape)?,
-        false => for_output.before_product(&name_of_output, &shape)?,
+    let output = match is_input {
+        true => pass.keeping(Keeping::Kept).activation(&name_of_output, &shape)?,
+        false => pass.before_product(&name_of_output, &shape)?,
     };
     let mean = pass.statistic(&format!("{name}.mean"), &[pass.rows()])?;
     let rstd = pass.statistic(&format!("{name}.rstd"), &[pass.rows()])?;
@@ -189,9 +192,7 @@ fn project(
     let bias = bias.map(|bias| pass.in_product(bias)).transpose()?;
     let (a, b) = (Matrix::new(input, rows, inputs), Matrix::new(&weight, outputs, inputs).transposed());
     operations::matmul(&Product { bias: bias.as_deref(), ..Product::new(output, a, b) })?;
-    if !matches!(pass.keeping, Keeping::Dropped { .. }) {
-        parameter.keep_cast();
-    }
+    pass.keep_cast(parameter);
     Ok(())
 }
 

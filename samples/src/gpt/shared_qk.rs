@@ -2,6 +2,7 @@
 //!
 //! Owns: the projection, forward and backward. Refuses: attention itself, which reads q as k.
 
+use super::autocast::write_in;
 use super::network::Linear;
 use super::parameter::Parameter;
 use super::pass::Pass;
@@ -16,17 +17,20 @@ pub(super) fn forward(
     input: &Tensor,
 ) -> Result<[Tensor; 2], Error> {
     let (rows, width) = (pass.rows(), pass.width());
+    let (all_weights, all_biases) = (pass.in_product(&projection.weight)?, pass.in_product(&projection.bias)?);
     let one = |index: u64, which: &str| {
-        let flat = pass.workspace(&format!("{name}.{which}.together"), &[rows, width])?;
-        let weight = projection.weight.weight().part(index * width * width, width * width);
-        let bias = projection.bias.weight().part(index * width, width);
+        let flat = pass.product_workspace(&format!("{name}.{which}.together"), &[rows, width])?;
+        let weight = all_weights.part(index * width * width, width * width);
+        let bias = all_biases.part(index * width, width);
         let (a, b) = (Matrix::new(input, rows, width), Matrix::new(&weight, width, width).transposed());
         operations::matmul(&Product { bias: Some(&*bias), ..Product::new(&flat, a, b) })?;
-        let apart = pass.activation(&format!("{name}.{which}"), &pass.shape_of_heads())?;
+        let apart = pass.product_activation(&format!("{name}.{which}"), &pass.shape_of_heads())?;
         operations::merge_heads_backward(&apart, &flat, pass.heads())?;
         Ok::<_, Error>(apart)
     };
-    Ok([one(0, "q")?, one(1, "v")?])
+    let both = [one(0, "q")?, one(1, "v")?];
+    pass.keep_cast(&projection.weight);
+    Ok(both)
 }
 
 /// The gradient of the input (rows, width) from those of q, of k, which are added, and of v.
@@ -43,23 +47,33 @@ pub(super) fn backward(
     let Linear { weight, bias, .. } = projection;
     let (_, accumulate) = weight.reach_gradient()?;
     bias.reach_gradient()?;
-    let grad_input = pass.workspace(&format!("{name}.input.grad"), &[rows, width])?;
+    let grad_input = pass.product_workspace(&format!("{name}.input.grad"), &[rows, width])?;
     for (index, grad) in [grad_q, grad_v].into_iter().enumerate() {
-        let flat = pass.workspace(&format!("{name}.together.grad"), &[rows, width])?;
+        let flat = pass.product_workspace(&format!("{name}.together.grad"), &[rows, width])?;
         operations::merge_heads(&flat, &grad, pass.heads())?;
         drop(grad);
         let (first, size) = (index as u64 * width * width, width * width);
-        let part = weight.weight().part(first, size);
-        let onward = Product::new(&grad_input, Matrix::new(&flat, rows, width), Matrix::new(&part, width, width));
-        operations::matmul(&Product { accumulate: index > 0, ..onward })?;
+        {
+            let all = pass.in_product(weight)?;
+            let part = all.part(first, size);
+            let onward = Product::new(&grad_input, Matrix::new(&flat, rows, width), Matrix::new(&part, width, width));
+            operations::matmul(&Product { accumulate: index > 0, ..onward })?;
+        }
+        if index > 0 {
+            weight.release_cast();
+        }
         let grad_weight = weight.gradient().expect("reached above").part(first, size);
-        let by_input = Matrix::new(input, rows, width);
-        let by_input = Product::new(&grad_weight, Matrix::new(&flat, rows, width).transposed(), by_input);
-        operations::matmul(&Product { accumulate, ..by_input })?;
+        write_in(pass.of_products(), (&grad_weight, accumulate), &mut |grad_weight, accumulate| {
+            let by_input = Matrix::new(input, rows, width);
+            let by_input = Product::new(grad_weight, Matrix::new(&flat, rows, width).transposed(), by_input);
+            operations::matmul(&Product { accumulate, ..by_input })
+        })?;
         let grad_bias = bias.gradient().expect("reached above").part(index as u64 * width, width);
-        operations::bias_backward(&grad_bias, &flat, accumulate)?;
+        write_in(pass.of_products(), (&grad_bias, accumulate), &mut |grad_bias, accumulate| {
+            operations::bias_backward(grad_bias, &flat, accumulate)
+        })?;
     }
     pass.added(weight)?;
     pass.added(bias)?;
-    Ok(grad_input)
+    pass.in_stream(grad_input)
 }

@@ -97,9 +97,6 @@ pub(super) fn check(techniques: &Techniques) -> Result<(), Error> {
     }
     let fp32_only = [
         (techniques.activations.compress_activations.is_some(), "--compress-activations"),
-        (techniques.sharing.share_layers.is_some(), "--share-layers"),
-        (techniques.sharing.share_qk, "--share-qk"),
-        (techniques.sharing.lora.is_some(), "--lora"),
         (techniques.ranks.ranks.is_some(), "--ranks"),
     ];
     if let Some((_, flag)) = fp32_only.iter().find(|(given, _)| *given && precision != Precision::Fp32) {

@@ -49,7 +49,7 @@ fn a_small_bert_learns_in_mixed_precision() {
     });
 }
 
-/// A parameter: its name, its weights, its gradient.
+/// A parameter: its name, its weights, its gradient, which is empty of one that is frozen.
 type Of = (String, Vec<f32>, Vec<f32>);
 
 /// Gradients of every parameter and the loss of one batch, with the weights of `weights` if they are given.
@@ -60,11 +60,21 @@ fn gradients(arguments: &GptArguments, weights: Option<&[Vec<f32>]>) -> (f32, Ve
     for (parameter, weights) in trainer.parameters_mut().into_iter().zip(weights.unwrap_or_default()) {
         parameter.weight_mut().set(weights).unwrap();
     }
+    // An adapter begins as nothing: its other half would have no gradient.
+    for parameter in trainer.parameters_mut().into_iter().filter(|one| one.name().ends_with(".lora_up")) {
+        let values: Vec<f32> = (0..parameter.weight().elements()).map(|i| (i % 7) as f32 * 0.125 - 0.375).collect();
+        parameter.weight_mut().set(&values).unwrap();
+    }
     let loss = trainer.gradients(&batch).unwrap().expect("this device computes");
+    let adapted = plan.techniques.sharing.lora.is_some();
     let of = |parameter: &&mut gpt::Parameter| {
-        let gradient = parameter.gradient().expect("backward reaches every parameter");
-        assert_eq!(gradient.element(), parameter.weight().element(), "{}", parameter.name());
-        (parameter.name().to_owned(), parameter.weight().to_host().unwrap(), gradient.to_host().unwrap())
+        let (name, weights) = (parameter.name().to_owned(), parameter.weight().to_host().unwrap());
+        let Some(gradient) = parameter.gradient() else {
+            assert!(adapted && !name.contains(".lora_"), "backward does not reach {name}");
+            return (name, weights, Vec::new());
+        };
+        assert_eq!(gradient.element(), parameter.weight().element(), "{name}");
+        (name, weights, gradient.to_host().unwrap())
     };
     (loss, trainer.parameters_mut().iter().map(of).collect())
 }
@@ -81,7 +91,7 @@ struct Combination {
     more: f64,
 }
 
-const COMBINATIONS: [Combination; 3] = [
+const COMBINATIONS: [Combination; 7] = [
     Combination { name: "nothing else", change: |_| (), more: 0.0 },
     // In bf16 alone each chunk's part of the head's gradient is rounded, and so is the sum at each chunk.
     Combination {
@@ -95,7 +105,40 @@ const COMBINATIONS: [Combination; 3] = [
         change: |arguments| arguments.techniques.activations.attention = Attention::Flash,
         more: 0.0,
     },
+    Combination {
+        name: "checkpoints",
+        change: |arguments| {
+            arguments.layers = Some(2);
+            arguments.techniques.activations.checkpoint = Checkpoint::Every(1);
+        },
+        more: OF_A_LAYER,
+    },
+    Combination {
+        name: "shared layers",
+        change: |arguments| {
+            arguments.layers = Some(2);
+            arguments.techniques.sharing.share_layers = Some(2);
+        },
+        more: OF_A_LAYER,
+    },
+    Combination {
+        name: "queries that are keys",
+        change: |arguments| arguments.techniques.sharing.share_qk = true,
+        more: 0.0,
+    },
+    // Two products more beside each.
+    Combination {
+        name: "adapters",
+        change: |arguments| {
+            (arguments.layers, arguments.learning_rate) = (Some(2), Some(2e-2));
+            arguments.techniques.sharing.lora = Some(8);
+        },
+        more: OF_A_LAYER + 2.0 * 2.0 * 8.0,
+    },
 ];
+
+/// Roundings in a row of one layer more, there and back.
+const OF_A_LAYER: f64 = 2.0 * 12.0;
 
 /// Of the same weights, which are bf16 numbers where the parameters are, in fp32 with the same technique. From the embedding
 /// to the loss a number of this model of one layer is rounded to 16 bits by some 16 results in a row, and by as many on the way
@@ -119,7 +162,8 @@ fn gradients_are_those_of_fp32_within_the_roundings() {
                 let (exact_loss, exact) = gradients(exact, Some(&weights));
                 assert!(f64::from((low_loss - exact_loss).abs()) < 4.0 * unit * f64::from(exact_loss));
                 let mut farthest = 0.0_f64;
-                for ((parameter, _, low), (_, _, exact)) in low.iter().zip(&exact) {
+                for ((parameter, _, low), (_, _, exact)) in low.iter().zip(&exact).filter(|(low, _)| !low.2.is_empty())
+                {
                     let distance = size(low.iter().zip(exact).map(|(low, exact)| low - exact));
                     let units = distance / size(exact.iter().copied()) / unit;
                     farthest = farthest.max(units);
@@ -145,8 +189,11 @@ fn every_combination_learns() {
             let exact = changed(small());
             for precision in LOW {
                 let low = changed(with(precision));
-                assert_learns(&low);
-                let allowed = if precision == Precision::Bf16 { 0.3 } else { 0.05 };
+                // Adapters of a random model learn less than others do: sharing.rs says why.
+                let end = low[25..].iter().sum::<f32>() / 5.0;
+                assert!(end < low[0] - 0.7, "{precision:?} with {name}: {low:?}");
+                // Adapters take steps of four times the length, which carry a difference further.
+                let allowed = if precision == Precision::Bf16 { 0.3 } else { 0.1 };
                 for (step, (exact, low)) in exact.iter().zip(&low).enumerate() {
                     assert!((exact - low).abs() < allowed, "{precision:?} with {name}, step {step}: {exact}, {low}");
                 }
@@ -209,11 +256,13 @@ fn an_injected_infinity_skips_a_step_and_halves_the_scale() {
 fn checkpointing_changes_no_bit() {
     device::run("precision::checkpointing_changes_no_bit", COMPUTING, || {
         for precision in LOW {
-            let mut arguments = GptArguments { steps: Some(4), layers: Some(3), ..with(precision) };
-            let kept = losses(&arguments);
-            for checkpoint in [Checkpoint::Every(2), Checkpoint::Selective, Checkpoint::Auto] {
-                arguments.techniques.activations.checkpoint = checkpoint;
-                assert_eq!(losses(&arguments), kept, "{precision:?}, {checkpoint:?}");
+            for arguments in models(&GptArguments { steps: Some(3), layers: Some(3), ..with(precision) }) {
+                let kept = losses(&arguments);
+                for checkpoint in [Checkpoint::Every(2), Checkpoint::Selective, Checkpoint::Auto] {
+                    let mut arguments = arguments.clone();
+                    arguments.techniques.activations.checkpoint = checkpoint;
+                    assert_eq!(losses(&arguments), kept, "{precision:?}, {checkpoint:?}");
+                }
             }
         }
     });

@@ -4,7 +4,9 @@ use crate::device::{self, Simulated};
 use memscope_client::Category;
 use memscope_samples::Device;
 use memscope_samples::gpt::{GptArguments, Model, Plan, Trainer};
-use memscope_samples::techniques::{Attention, Checkpoint, Kind, Precision, PrecisionArguments, Techniques};
+use memscope_samples::techniques::{
+    Attention, Checkpoint, Kind, Precision, PrecisionArguments, SharingArguments, Techniques,
+};
 
 const LAYERS: u64 = 12;
 const H: u64 = 768;
@@ -28,12 +30,16 @@ struct Peaks {
 }
 
 fn peaks(precision: Precision, batch: u64, sequence: u64, change: impl Fn(&mut Techniques)) -> Peaks {
+    peaks_of(Model::Gpt2Small, precision, batch, sequence, change)
+}
+
+fn peaks_of(model: Model, precision: Precision, batch: u64, sequence: u64, change: impl Fn(&mut Techniques)) -> Peaks {
     let types = PrecisionArguments { precision, inject_inf: None };
     let mut techniques = Techniques { types, ..Techniques::default() };
     change(&mut techniques);
     let small = crate::training::small();
     let arguments = GptArguments {
-        model: Model::Gpt2Small,
+        model,
         layers: None,
         width: None,
         heads: None,
@@ -242,5 +248,63 @@ fn flash_attention_replaces_the_matrix_of_16_bits() {
         let inputs = LAYERS * 4 * n * H + n * H * (4 + 2) + 2 * 4 * n;
         let head = 4 * n * H + (4 + 2) * V * H + 2 * n / 32 * V;
         assert_eq!(chunked.all, 12 * P + 4 + casts + inputs + head + 2 * 8 * n + 4);
+    });
+}
+
+/// Shared or frozen weights in mixed precision: at the start of backward all weights' casts are there, those of biases are gone.
+#[test]
+fn shared_and_frozen_weights_are_cast_once() {
+    device::run("precision_bytes::shared_and_frozen_weights_are_cast_once", MEMORY_ONLY, || {
+        let (b, s) = (4, 1_024);
+        let n = b * s;
+        let block = 12 * H * H + 13 * H;
+        let (matrices, biases) = (12 * H * H, 9 * H);
+        // A projection of q and k less, and its bias; one of q and k is kept.
+        let without_k = H * H + H;
+        let adapters = LAYERS * 4 * 16 * H;
+        let none = SharingArguments::default();
+        let assert_is = |sharing, trained, frozen, cast_weights, cast_biases, less| {
+            let peaks = peaks(Precision::AmpFp16, b, s, |techniques| techniques.sharing = sharing);
+            assert_eq!(peaks.weights, 4 * (trained + frozen) + 2 * (cast_weights + cast_biases), "{sharing:?}");
+            assert_eq!((peaks.gradients, peaks.optimizer), (4 * trained, 8 * trained + 4), "{sharing:?}");
+            assert_eq!(peaks.activations, activations(4, b, s) - less, "{sharing:?}");
+            let states = 12 * trained + 4 + 4 * frozen + 2 * cast_weights;
+            let in_backward = states + activations(4, b, s) - less + 6 * n * V + 2 * 8 * n + 4;
+            assert_eq!(peaks.all, in_backward, "{sharing:?}");
+        };
+        let all = SharingArguments { share_layers: Some(12), ..none };
+        assert_is(all, P - 11 * block, 0, matrices + V * H, biases, 0);
+        let qk = SharingArguments { share_qk: true, ..none };
+        let (cast_weights, cast_biases) = (CAST_WEIGHTS - LAYERS * H * H, CAST_BIASES - LAYERS * H);
+        assert_is(qk, P - LAYERS * without_k, 0, cast_weights, cast_biases, LAYERS * 2 * n * H);
+        let lora = SharingArguments { lora: Some(4), ..none };
+        assert_is(lora, adapters, P, CAST_WEIGHTS + adapters, CAST_BIASES, 0);
+    });
+}
+
+/// BERT's blocks end in a norm: the fp32 output of each segment's last one is kept as the next one's input, and products of the
+/// segment cast it again. Without segments only casts of it are kept.
+#[test]
+fn bert_keeps_inputs_of_segments_in_fp32() {
+    device::run("precision_bytes::bert_keeps_inputs_of_segments_in_fp32", MEMORY_ONLY, || {
+        let (b, s, vocabulary) = (4, 512, 30_522);
+        let n = b * s;
+        // The embedding's sum, and its norm's statistics; in the head the transform's input, its result, GELU's (fp32), the
+        // norm's as the decoder reads it, and statistics; log-probabilities.
+        let around = 4 * n * H + 8 * n + (2 + 2 + 4 + 2) * n * H + 8 * n + 4 * n * vocabulary;
+        for every in [1, 3] {
+            let peaks = peaks_of(Model::BertBase, Precision::AmpBf16, b, s, |techniques| {
+                techniques.activations.checkpoint = Checkpoint::Every(every);
+            });
+            // In backward the head's are gone, and a segment's layers are there: their inputs of norms (fp32), casts of both parts'
+            // inputs, q, k, v, context, before and after GELU, probabilities, statistics.
+            let layer = n * H * (2 * 4 + 2 * (2 + 3 + 1 + 4 + 4)) + 2 * b * HEADS * s * s + 2 * 2 * 4 * n;
+            let inputs = LAYERS / every * 4 * n * H;
+            let in_backward = inputs + every * layer + 4 * n * H + 8 * n;
+            assert_eq!(peaks.activations, (inputs + around).max(in_backward), "every {every}");
+        }
+        let whole = peaks_of(Model::BertBase, Precision::AmpBf16, b, s, |_| ());
+        let layer = n * H * (2 * 4 + 2 * (2 + 3 + 1 + 4 + 4)) + 2 * b * HEADS * s * s + 2 * 2 * 4 * n;
+        assert_eq!(whole.activations, LAYERS * layer + around);
     });
 }

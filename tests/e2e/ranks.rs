@@ -136,6 +136,22 @@ fn other_techniques_take_their_part_of_a_rank() {
     assert_eq!(most(&memory_only(&format!("--parallel zero3 --lora {r}"))), lora);
 }
 
+#[test]
+fn sixteen_bits_of_a_rank() {
+    let p = gpt2_parameters(12, H);
+    let [weights, gradients, optimizer] = formula("zero3", 2);
+    let halved = [weights, gradients, optimizer].map(|bytes| bytes / 2);
+    assert_eq!(most(&memory_only("--parallel zero3 --precision bf16")), halved);
+    // The decoder with its cast, and the last norm beside it, are more than the two tables that the embedding reads.
+    let decoder = (W + 2) * V * H + W * 2 * H;
+    assert!(decoder > W * (V + POSITIONS) * H);
+    let mixed = [W * p / 2 + decoder, gradients, optimizer];
+    assert_eq!(most(&memory_only("--parallel zero3 --precision amp-bf16")), mixed);
+    // In zero2 casts of all matrices and biases that products read wait for backward.
+    let casts = 2 * (12 * (12 * H * H + 9 * H) + V * H);
+    assert_eq!(most(&memory_only("--parallel zero2 --precision amp-fp16")), [W * p + casts, gradients, optimizer + 4]);
+}
+
 /// The host keeps masters and moments of a rank's part, and the part's largest gradient: both ranks together what one would.
 #[test]
 fn an_offloaded_optimizer_is_shared_out_too() {

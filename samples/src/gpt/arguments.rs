@@ -259,7 +259,6 @@ mod tests {
                 "--precision bf16 --compress-activations int8",
                 "--precision does not combine with --compress-activations",
             ),
-            ("--precision bf16 --ranks 2 --parallel ddp", "--precision does not combine with --ranks"),
             ("--precision bf16 --foreach", "--precision bf16 does not combine with --foreach"),
             ("--precision bf16 --offload optimizer", "--precision bf16 does not combine with --offload"),
             ("--offload optimizer --optimizer sgd", "--offload optimizer does not combine with this --optimizer"),

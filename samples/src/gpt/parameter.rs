@@ -6,7 +6,7 @@
 use super::autocast::{InProduct, write_in};
 use super::network::{Description, Initial};
 use super::optimizer::Optimizer;
-use crate::techniques::{Rank, State, Update, optimizer_in_backward};
+use crate::techniques::{Rank, State, Update, optimizer_in_backward, precision};
 use crate::tensor::Element;
 use crate::{Device, Error, Tensor, operations};
 use memscope_client::Category;
@@ -140,6 +140,11 @@ impl Parameter {
         self.gradient.as_ref()
     }
 
+    /// What an update reads of the gradient: this rank's part, where there is one.
+    pub(crate) fn summed_gradient(&self) -> Option<&Tensor> {
+        self.part.as_ref().map_or(self.gradient.as_ref(), |part| part.gradient.as_ref())
+    }
+
     /// The gradient to write to, and whether it holds values to be added to.
     pub(crate) fn reach_gradient(&mut self) -> Result<(&Tensor, bool), Error> {
         let accumulate = self.gradient.is_some();
@@ -239,8 +244,9 @@ impl Parameter {
         rank.all_gather(&part.weight, &self.weight)
     }
 
-    /// Frees the whole weight: the ranks have their parts.
+    /// Frees the whole weight, and its cast, which is made again where it is gathered: the ranks have their parts.
     pub(crate) fn scatter_weight(&self) {
+        *self.cast.borrow_mut() = None;
         self.weight.give_back_memory();
     }
 
@@ -296,7 +302,8 @@ impl Parameter {
     pub(super) fn for_update(&mut self) -> Option<Update<'_>> {
         let Parameter { description: Description { name, shape, .. }, weight, gradient, state, part, seed, .. } = self;
         let (seed, whole) = (*seed, weight.elements());
-        if let Some(Part { shape, weight, gradient, .. }) = part {
+        if let Some(Part { range, shape, weight, gradient }) = part {
+            let seed = precision::seed_from(seed, range.start);
             return Some(Update { name, shape, whole, weight, gradient: gradient.as_ref()?, seed, state });
         }
         Some(Update { name, shape, whole, weight, gradient: gradient.as_ref()?, seed, state })

@@ -40,11 +40,13 @@ impl Updates {
         self.scaled
     }
 
-    /// Divides gradients by the loss scale, if there is one; true if any was infinite or NaN.
+    /// Divides gradients by the loss scale, if there is one; true if any was infinite or NaN, of any rank.
     pub fn unscale(&self, parameters: &[&mut Parameter]) -> Result<bool, Error> {
         let Some(scale) = &self.loss_scale else { return Ok(false) };
         memscope::phase("unscale");
-        scale.unscale(parameters.iter().filter_map(|parameter| parameter.gradient()))
+        let found = scale.unscale(parameters.iter().filter_map(|parameter| parameter.summed_gradient()))?;
+        // A part's overflow is in no other rank's: all skip the step, or none.
+        self.rank.as_ref().map_or(Ok(found), |rank| rank.any(found))
     }
 
     /// Ends step `step`, whose passes left this loss and the gradients of these parameters; the loss of all ranks together.
@@ -64,8 +66,9 @@ impl Updates {
             loss = rank.sum(loss)?;
         }
         if techniques.types.inject_inf == Some(step) {
-            // As an overflow would.
-            let first = parameters.first().and_then(|parameter| parameter.gradient());
+            // As an overflow would; of ranks, in what the first one has.
+            let is_first = self.rank.as_ref().is_none_or(|rank| rank.group.rank() == 0);
+            let first = parameters.first().filter(|_| is_first).and_then(|parameter| parameter.summed_gradient());
             first.map_or(Ok(()), |gradient: &Tensor| gradient.set_first(&[f32::INFINITY]))?;
         }
         let found = self.unscale(&parameters)?;

@@ -24,7 +24,7 @@ pub(crate) mod offload;
 mod optimizer;
 pub(crate) mod optimizer_in_backward;
 mod parallel;
-mod precision;
+pub(crate) mod precision;
 mod sgd;
 mod sharing;
 mod workload;

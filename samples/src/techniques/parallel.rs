@@ -15,6 +15,9 @@
 //! rank. Frozen weights have no gradients to be summed, and are shared out as the others by zero3. An offloaded optimizer has on
 //! the host what it would have on the device. Adafactor reads means over rows, columns and the whole tensor, which no part has.
 //!
+//! Gradients are summed in the type that they are kept in: fp32 in mixed precision, bf16 where all is. The loss scale's verdict is
+//! that of all ranks: with ZeRO each has seen its parts only.
+//!
 //! A micro-batch's gradient is summed into the part that zero2 and zero3 keep; ddp and zero1 sum micro-batches first.
 //!
 //! Losses are those of one rank with the same batch, up to the order of sums: each rank's loss and gradients are its share of
@@ -239,6 +242,13 @@ impl Rank {
         let mut numbers = [number.unwrap_or_default()];
         self.group.all_reduce(&mut numbers)?;
         Ok(number.map(|_| numbers[0]))
+    }
+
+    /// True if it is in any rank.
+    pub fn any(&self, here: bool) -> Result<bool, Error> {
+        let mut ranks = [if here { 1.0 } else { 0.0 }];
+        self.group.all_reduce(&mut ranks)?;
+        Ok(ranks[0] > 0.0)
     }
 
     fn all_reduce(&self, tensor: &Tensor) -> Result<(), Error> {

@@ -95,10 +95,7 @@ pub(super) fn check(techniques: &Techniques) -> Result<(), Error> {
                 .to_owned(),
         );
     }
-    let fp32_only = [
-        (techniques.activations.compress_activations.is_some(), "--compress-activations"),
-        (techniques.ranks.ranks.is_some(), "--ranks"),
-    ];
+    let fp32_only = [(techniques.activations.compress_activations.is_some(), "--compress-activations")];
     if let Some((_, flag)) = fp32_only.iter().find(|(given, _)| *given && precision != Precision::Fp32) {
         return refused(format!("--precision does not combine with {flag}, which is in fp32 here"));
     }
@@ -117,6 +114,12 @@ pub(super) fn check(techniques: &Techniques) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The seed of a part's roundings that begins with element `first`: they are then those of the whole. Element i's are counter i's of
+/// SplitMix64, which adds this constant for each.
+pub(crate) fn seed_from(seed: u64, first: u64) -> u64 {
+    seed.wrapping_add(first.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// Updates a bf16 parameter, whose moments are bf16 and begin as 0. The rounding depends on the parameter's seed and the step.

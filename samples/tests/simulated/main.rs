@@ -16,6 +16,7 @@
 //! | precision | 16 bits: losses, gradients against fp32, the loss scale |
 //! | precision_bytes | 16 bits: what each category takes, against arithmetic by hand |
 //! | ranks | several ranks: the losses of one, and what each keeps |
+//! | ranks_precision | several ranks in 16 bits: the losses of one, what each keeps, one verdict on the loss scale |
 //! | ranks_with | several ranks with the other techniques: the losses of one, and what each keeps |
 //! | reference | the forward pass against an independent one in f64 |
 //! | sharing | weights that are shared, or frozen beside adapters |
@@ -37,6 +38,7 @@ mod placement;
 mod precision;
 mod precision_bytes;
 mod ranks;
+mod ranks_precision;
 mod ranks_with;
 mod reference;
 mod resnet_reference;

@@ -5,7 +5,7 @@ use crate::training::small;
 use cudarc::driver::result::mem_get_info;
 use memscope_client::Category;
 use memscope_samples::gpt::{GptArguments, Model, Plan, Trainer};
-use memscope_samples::techniques::{Checkpoint, Kind, Parallel, RankArguments, Techniques};
+use memscope_samples::techniques::{Checkpoint, Kind, Parallel, RankArguments, Scaled, Techniques};
 use memscope_samples::{Device, Group};
 
 pub const TWO: Simulated = Simulated { device: "t4-16gb*2", computes: true };
@@ -25,6 +25,8 @@ pub struct Rank {
     pub used: Vec<u64>,
     /// The most bytes of weights, gradients and optimizer in the last step.
     pub most: [u64; 3],
+    /// What became of the loss scale in each step.
+    pub scaled: Vec<Option<Scaled>>,
     /// Bytes that its caching pool has reserved in the end.
     pub reserved: Option<u64>,
 }
@@ -46,17 +48,18 @@ pub fn train(arguments: &GptArguments) -> Vec<Rank> {
                 let before = used();
                 let group = (plan.techniques.ranks.ranks.is_some()).then_some(member);
                 let mut trainer = Trainer::in_group(plan, Device::open_at(rank).unwrap(), group).unwrap();
-                let (mut losses, mut bytes) = (Vec::new(), Vec::new());
+                let (mut losses, mut bytes, mut scaled) = (Vec::new(), Vec::new(), Vec::new());
                 for _ in 0..STEPS {
                     trainer.device().forget_peaks();
                     losses.push(trainer.step().unwrap().expect("this device computes"));
                     bytes.push(used() - before);
+                    scaled.push(trainer.scaled());
                 }
                 let most = [Category::Weights, Category::Gradients, Category::Optimizer];
                 let most = most.map(|category| trainer.device().peak_bytes(category));
                 let reserved = trainer.pool().map(|pool| pool.reserved);
                 drop(open);
-                Rank { losses, used: bytes, most, reserved }
+                Rank { losses, used: bytes, most, scaled, reserved }
             })
         };
         let threads: Vec<_> = (0..world).map(rank).collect();

@@ -5,13 +5,13 @@ use crate::ranks::{ALL, Rank, SHAPES, STEPS, TWO, allowed, charged, train, with}
 use memscope_samples::gpt::{GptArguments, Model};
 use memscope_samples::techniques::{Allocator, Kind, Offload, Parallel, ZeroGrad};
 
-const ZERO: [Parallel; 3] = [Parallel::Zero1, Parallel::Zero2, Parallel::Zero3];
+pub const ZERO: [Parallel; 3] = [Parallel::Zero1, Parallel::Zero2, Parallel::Zero3];
 
 /// Parameters of the small GPT, its token table and its position table, its largest other tensor, and that of LoRA's adapters,
 /// 16·R·h a layer.
-const P: u64 = sum(&SHAPES);
-const TOKENS: u64 = SHAPES[0];
-const POSITIONS: u64 = SHAPES[1];
+pub const P: u64 = sum(&SHAPES);
+pub const TOKENS: u64 = SHAPES[0];
+pub const POSITIONS: u64 = SHAPES[1];
 const LARGEST: u64 = 128 * 32;
 const R: u64 = 2;
 const ADAPTERS: u64 = 16 * R * 32;
@@ -57,7 +57,7 @@ fn gradients_onto_parts(parallel: Parallel) -> u64 {
     }
 }
 
-fn optimizer(parallel: Parallel, of_all: u64) -> u64 {
+pub fn optimizer(parallel: Parallel, of_all: u64) -> u64 {
     if parallel == Parallel::Ddp { of_all } else { of_all / 2 }
 }
 

@@ -60,16 +60,40 @@ fi
 "$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample gpt --model tiny --steps 30 >"$work/t.out" 2>&1
 same "tiny: status" 0 $?
 row "tiny: loss" info "$(grep -m1 loss "$work/t.out") … $(grep loss "$work/t.out" | tail -1)"
-# Its variants: each trains, and its loss falls.
+# learns FLAGS: the tiny GPT trains, and its loss falls.
+learns() {
+    local fallen
+    # shellcheck disable=SC2086
+    "$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample gpt --model tiny --steps 30 $1 >"$work/t.out" 2>&1
+    fallen=$(awk '$3 == "loss" { if (!first) first = $4; last = $4 } END { print (last < first - 0.5) ? "fell" : "stayed", first, last }' "$work/t.out")
+    case $fallen in fell*) row "tiny $1" ok "loss $fallen" ;; *) row "tiny $1" failed "loss $fallen" ;; esac
+}
 for flags in "--optimizer sgd" "--optimizer momentum" "--optimizer adamw8bit" "--optimizer adafactor" "--foreach" \
     "--optimizer-in-backward" "--accumulate 4" "--zero-grad zero" "--offload optimizer" "--checkpoint every=2" \
     "--checkpoint selective" "--attention flash" "--chunked-loss 4" "--compress-activations int8" "--share-layers 2" \
-    "--share-qk" "--lora 8 --lr 0.02"; do
-    # shellcheck disable=SC2086
-    "$memscope" run -q -f -o "$work/t.mscope" -- "$memscope" sample gpt --model tiny --steps 30 $flags >"$work/t.out" 2>&1
-    fallen=$(awk '$3 == "loss" { if (!first) first = $4; last = $4 } END { print (last < first - 0.5) ? "fell" : "stayed", first, last }' "$work/t.out")
-    case $fallen in fell*) row "tiny $flags" ok "loss $fallen" ;; *) row "tiny $flags" failed "loss $fallen" ;; esac
+    "--share-qk" "--lora 8 --lr 0.02" "--precision amp-fp16" "--precision amp-bf16" "--precision bf16" \
+    "--precision amp-bf16 --attention flash --chunked-loss 4" "--allocator caching" \
+    "--allocator caching --workload varying --empty-cache"; do
+    learns "$flags"
 done
+# Ranks, each on a GPU of its own, which exchange through NCCL where it is installed; a line of the sample says so.
+if [ "$(nvidia-smi -L | grep -c '^GPU')" -ge 2 ]; then
+    for flags in "--parallel ddp" "--parallel zero1" "--parallel zero2" "--parallel zero3" "--parallel zero3 --precision amp-fp16"; do
+        learns "--ranks 2 $flags"
+    done
+    row "ranks: exchange" info "$(grep -m1 'ranks exchange' "$work/t.out")"
+    "$memscope" run -q -f -o "$work/z.mscope" --json "$work/z.json" -- "$memscope" sample gpt --model gpt2-124m --batch 4 --seq 1024 \
+        --steps 2 --ranks 2 --parallel zero2 >"$work/z.out" 2>&1
+    same "gpt2-124m zero2: status" 0 $?
+    if [ -s "$work/z.json" ]; then
+        # At most: the token table's gradient and half of the others but the position table's; half of both moments.
+        same "gpt2-124m zero2: gradients" 401696256 "$(json "$work/z.json" 'r["category_peaks"]["gradients"]["bytes"]')"
+        same "gpt2-124m zero2: optimizer" 497759232 "$(json "$work/z.json" 'r["category_peaks"]["optimizer"]["bytes"]')"
+        same "gpt2-124m zero2: events dropped" 0 "$(json "$work/z.json" 'r["dropped_events"]')"
+    fi
+else
+    row "ranks" skipped "there is one GPU, and each rank needs one"
+fi
 "$memscope" run -q -f -o "$work/c.mscope" --json "$work/c.json" -- "$memscope" sample resnet --model 18 --batch 2 --steps 2 >"$work/c.out" 2>&1
 same "resnet 18: status" 0 $?
 if [ -s "$work/c.json" ]; then

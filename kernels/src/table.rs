@@ -55,8 +55,10 @@ static HALF_LAYERNORM: Image = image!("half_layernorm");
 static HALF_EMBEDDING: Image = image!("half_embedding");
 static HALF_LOSS: Image = image!("half_loss");
 static HALF_FLASH_ATTENTION: Image = image!("half_flash_attention");
+static HALF_COMPRESS: Image = image!("half_compress");
 static LOSS_SCALE: Image = image!("loss_scale");
 static ADAMW_BF16: Image = image!("adamw_bf16");
+static ROUND_BF16: Image = image!("round_bf16");
 
 /// Every image.
 pub static IMAGES: &[&Image] = &[
@@ -86,8 +88,10 @@ pub static IMAGES: &[&Image] = &[
     &HALF_EMBEDDING,
     &HALF_LOSS,
     &HALF_FLASH_ATTENTION,
+    &HALF_COMPRESS,
     &LOSS_SCALE,
     &ADAMW_BF16,
+    &ROUND_BF16,
 ];
 
 kernels! {
@@ -359,12 +363,20 @@ kernels! {
         inner: Pointer, heads: U32, sequence: U32, head_width: U32, causal: U32, scale: F32, element: U32,
     ) in half_flash_attention;
 
+    HALF_COMPRESS: half_compress(
+        codes: Pointer, absmaxes: Pointer, input: Pointer, elements: U64, element: U32,
+    ) in half;
+    HALF_COMPRESS: half_decompress(
+        output: Pointer, codes: Pointer, absmaxes: Pointer, elements: U64, element: U32,
+    ) in half;
+
     LOSS_SCALE: unscale(gradient: Pointer, found: Pointer, elements: U64, factor: F32) in loss_scale;
 
     ADAMW_BF16: adamw_bf16(
         weight: Pointer, first_moment: Pointer, second_moment: Pointer, gradient: Pointer, elements: U64, rate: F32,
         beta1: F32, beta2: F32, epsilon: F32, decay: F32, correction1: F32, correction2: F32, seed: U64,
     ) in adamw_bf16;
+    ROUND_BF16: round_bf16(output: Pointer, input: Pointer, elements: U64, seed: U64) in round_bf16;
 }
 
 /// The digest at the start of a line that sha256sum wrote.

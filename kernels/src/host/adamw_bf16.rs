@@ -5,7 +5,7 @@ use crate::{Arguments, Launch};
 use half::bf16;
 
 /// The 64 random bits of an element.
-fn rounding_bits(seed: u64, counter: u64) -> u64 {
+pub(super) fn rounding_bits(seed: u64, counter: u64) -> u64 {
     let mut bits = seed.wrapping_add((counter + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -13,7 +13,7 @@ fn rounding_bits(seed: u64, counter: u64) -> u64 {
 }
 
 /// Rounded up with the probability that is the value's share of the step, by the lower 16 bits of `uniform`.
-fn stochastically_rounded(value: f32, uniform: u64) -> bf16 {
+pub(super) fn stochastically_rounded(value: f32, uniform: u64) -> bf16 {
     match value.is_finite() {
         true => bf16::from_bits((value.to_bits().wrapping_add(uniform as u32 & 0xffff) >> 16) as u16),
         false => bf16::from_f32(value),

@@ -4,7 +4,7 @@
 //! Owns: conversions, and how large each array of a kernel is. Refuses: formulas, which stand in the fp32 references.
 
 use super::memory::{Memory, for_each, for_pieces};
-use super::{attention, elementwise, embedding, layernorm, loss, matmul};
+use super::{attention, compress, elementwise, embedding, layernorm, loss, matmul};
 use crate::{Arguments, HostReference, Launch};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -447,4 +447,24 @@ pub unsafe fn half_log_softmax_backward(launch: &Launch, arguments: &Arguments<'
     let extents = [output(0, n, Element::from(arguments.u32(4)))];
     // SAFETY: the caller's promise, with the kernel's shapes.
     unsafe { widened(launch, arguments, loss::log_softmax_backward, 4, &extents) };
+}
+
+/// See cu/half_compress.cu.
+///
+/// # Safety
+/// As [`crate::HostReference`].
+pub unsafe fn half_compress(launch: &Launch, arguments: &Arguments<'_>) {
+    let extents = [input(2, arguments.u64(3) as usize, Element::from(arguments.u32(4)))];
+    // SAFETY: the caller's promise, with the kernel's shapes.
+    unsafe { widened(launch, arguments, compress::compress, 4, &extents) };
+}
+
+/// See cu/half_compress.cu.
+///
+/// # Safety
+/// As [`crate::HostReference`].
+pub unsafe fn half_decompress(launch: &Launch, arguments: &Arguments<'_>) {
+    let extents = [output(0, arguments.u64(3) as usize, Element::from(arguments.u32(4)))];
+    // SAFETY: the caller's promise, with the kernel's shapes.
+    unsafe { widened(launch, arguments, compress::decompress, 4, &extents) };
 }

@@ -29,4 +29,5 @@ mod memory;
 pub mod momentum;
 pub mod pooling;
 pub mod relu;
+pub mod round_bf16;
 pub mod sgd;

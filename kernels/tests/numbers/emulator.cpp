@@ -97,6 +97,7 @@ static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 #include "fill.cu"
 #include "flash_attention.cu"
 #include "half_attention.cu"
+#include "half_compress.cu"
 #include "half_elementwise.cu"
 #include "half_embedding.cu"
 #include "half_flash_attention.cu"
@@ -110,6 +111,7 @@ static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 #include "momentum.cu"
 #include "pooling.cu"
 #include "relu.cu"
+#include "round_bf16.cu"
 #include "sgd.cu"
 
 // One block; false when its threads part at a barrier.
@@ -197,6 +199,8 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(gelu_forward)
     ENTRY(half_add)
     ENTRY(half_bias_backward)
+    ENTRY(half_compress)
+    ENTRY(half_decompress)
     ENTRY(half_embedding_backward_position)
     ENTRY(half_embedding_backward_table)
     ENTRY(half_embedding_forward)
@@ -234,6 +238,7 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(nll_forward)
     ENTRY(relu_backward)
     ENTRY(relu_forward)
+    ENTRY(round_bf16)
     ENTRY(sgd)
     ENTRY(sgd_momentum)
     ENTRY(softmax_backward)

@@ -103,3 +103,27 @@ fn stochastic_rounding_is_unbiased_and_repeats() {
     let both = first.iter().zip(&second).filter(|&(&m, &v)| m != one && v != one).count();
     near(both, shares[0] * shares[1], "both moments");
 }
+
+/// The same of numbers that are given: of a million 1 + 0.3 steps of 2⁻⁷, 0.3 go up, the same for the same seed.
+#[test]
+fn numbers_rounded_stochastically_arrive_in_the_mean() {
+    const COUNT: usize = 1_000_000;
+    let input = vec![1.0 + 0.3 * 2_f32.powi(-7); COUNT];
+    let share = f64::from(input[0] - 1.0) * 128.0;
+    let kernel = KERNELS.iter().find(|kernel| kernel.name == "round_bf16").expect("a kernel of the table");
+    let run = |seed: u64| {
+        let mut output = vec![0x7fff_u16; COUNT];
+        let cells = [output.as_mut_ptr() as u64, input.as_ptr() as u64, COUNT as u64, seed];
+        // SAFETY: the arrays are as long as the third cell says.
+        unsafe { (kernel.host)(&memscope_kernels::geometry::elementwise(COUNT as u64), &Arguments::new(&cells)) };
+        output
+    };
+    let rounded = run(3);
+    let one = 0x3f80_u16;
+    assert!(rounded.iter().all(|&bits| bits == one || bits == one + 1));
+    let up = rounded.iter().filter(|&&bits| bits == one + 1).count() as f64;
+    let deviation = (COUNT as f64 * share * (1.0 - share)).sqrt();
+    assert!((up - COUNT as f64 * share).abs() <= 5.0 * deviation, "{up} of {COUNT}, not {share}");
+    assert_eq!(run(3), rounded);
+    assert_ne!(run(4), rounded);
+}

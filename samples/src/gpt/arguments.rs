@@ -254,11 +254,6 @@ mod tests {
             ("--optimizer-in-backward --foreach", "does not combine with --foreach"),
             ("--inject-inf 3", "--inject-inf shows the loss scale of --precision amp-fp16"),
             ("--precision amp-fp16 --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
-            ("--precision bf16 --optimizer sgd", "--precision bf16 does not combine with this --optimizer"),
-            (
-                "--precision bf16 --compress-activations int8",
-                "--precision does not combine with --compress-activations",
-            ),
             ("--precision bf16 --foreach", "--precision bf16 does not combine with --foreach"),
             ("--precision bf16 --offload optimizer", "--precision bf16 does not combine with --offload"),
             ("--offload optimizer --optimizer sgd", "--offload optimizer does not combine with this --optimizer"),

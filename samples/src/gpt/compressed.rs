@@ -3,6 +3,7 @@
 //! Owns: the kept copies. Refuses: to know when a layer's backward comes.
 
 use super::pass::{Pass, SavedAttention, SavedBlock, SavedMatrix, SavedMlp, SavedNorm};
+use crate::tensor::Element;
 use crate::{Error, Tensor, operations};
 use memscope_client::{self as memscope, Category};
 use std::rc::Rc;
@@ -12,25 +13,27 @@ const COMPRESSED_BLOCK: u64 = 256;
 
 /// A tensor in 8 bits.
 struct Compressed {
-    /// Of the tensor in fp32.
+    /// Of the tensor, and what its elements were.
     name: String,
+    element: Element,
     codes: Tensor,
     absmaxes: Tensor,
 }
 
 impl Compressed {
     fn new(pass: &Pass<'_>, tensor: &Tensor) -> Result<Compressed, Error> {
-        let (name, elements) = (tensor.name().to_owned(), tensor.elements());
+        let (name, elements, element) = (tensor.name().to_owned(), tensor.elements(), tensor.element());
         let codes = Tensor::bytes(pass.device, Category::Activations, &format!("{name}.int8"), elements)?;
         let blocks = [elements.div_ceil(COMPRESSED_BLOCK)];
         let absmaxes = Tensor::floats(pass.device, Category::Activations, &format!("{name}.absmax"), &blocks)?;
         operations::compress([&codes, &absmaxes], tensor)?;
-        Ok(Compressed { name, codes, absmaxes })
+        Ok(Compressed { name, element, codes, absmaxes })
     }
 
     fn restored(self, pass: &Pass<'_>) -> Result<Tensor, Error> {
-        let Compressed { name, codes, absmaxes } = self;
-        let tensor = pass.workspace(&format!("{name}.decompressed"), &[codes.elements()])?;
+        let Compressed { name, element, codes, absmaxes } = self;
+        let (name, shape) = (format!("{name}.decompressed"), [codes.elements()]);
+        let tensor = Tensor::of(pass.device, Category::Workspace, &name, element, &shape)?;
         operations::decompress(&tensor, [&codes, &absmaxes])?;
         Ok(tensor)
     }
@@ -57,7 +60,7 @@ enum CompressedMatrix {
     Again,
 }
 
-/// Compresses what a layer keeps; each tensor in fp32 is freed when its copy is made, if nothing else reads it.
+/// Compresses what a layer keeps; each tensor is freed when its copy is made, if nothing else reads it.
 pub(super) fn compress(pass: &Pass<'_>, saved: SavedBlock) -> Result<CompressedBlock, Error> {
     let _scope = memscope::scope("compress");
     let SavedBlock { norm_1, attention, norm_2, mlp } = saved;
@@ -81,7 +84,7 @@ pub(super) fn compress(pass: &Pass<'_>, saved: SavedBlock) -> Result<CompressedB
     })
 }
 
-/// What the layer kept, as temporaries in fp32; each copy in 8 bits is freed on the way.
+/// What the layer kept, as temporaries of the types that it had; each copy in 8 bits is freed on the way.
 pub(super) fn restore(pass: &Pass<'_>, block: CompressedBlock) -> Result<SavedBlock, Error> {
     let _scope = memscope::scope("decompress");
     let CompressedBlock { norms, input, q, k, v, matrix, merged, mlp } = block;

@@ -1,5 +1,6 @@
 //! Launchers of the kernels of compression to 8 bits.
 
+use super::launch;
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -8,7 +9,7 @@ pub(crate) fn compress([codes, absmaxes]: [&Tensor; 2], input: &Tensor) -> Resul
     let elements = input.elements();
     assert_eq!((codes.elements(), absmaxes.elements()), (elements, elements.div_ceil(256)), "{}", input.name());
     let arguments = [codes.into(), absmaxes.into(), input.into(), elements.into()];
-    input.device().launch("compress", geometry::elementwise(elements), &arguments)
+    launch(input, "compress", geometry::elementwise(elements), &arguments)
 }
 
 /// The output from codes and absmaxes, in this order.
@@ -16,5 +17,5 @@ pub(crate) fn decompress(output: &Tensor, [codes, absmaxes]: [&Tensor; 2]) -> Re
     let elements = output.elements();
     assert_eq!((codes.elements(), absmaxes.elements()), (elements, elements.div_ceil(256)), "{}", output.name());
     let arguments = [output.into(), codes.into(), absmaxes.into(), elements.into()];
-    output.device().launch("decompress", geometry::elementwise(elements), &arguments)
+    launch(output, "decompress", geometry::elementwise(elements), &arguments)
 }

@@ -44,7 +44,7 @@ pub(crate) use optimizers::{
     Adafactor, adafactor_matrix, adafactor_vector, adamw_apply, adamw_denominator, adamw_moments, adamw8bit, sgd,
 };
 pub(crate) use pooling::{Windows, averagepool_backward, averagepool_forward, maxpool_backward, maxpool_forward};
-pub(crate) use precision::{adamw_bf16, cast, unscale};
+pub(crate) use precision::{adamw_bf16, cast, round_bf16, unscale};
 
 /// Launches a kernel on tensors of one kind: the sibling for 16 bits takes what they are as its last argument.
 fn launch(kind: &Tensor, kernel: &str, launch: Launch, arguments: &[Argument]) -> Result<(), Error> {

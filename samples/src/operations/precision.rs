@@ -1,6 +1,7 @@
 //! Launchers of conversions between element types, of unscaling, and of the bf16 update.
 
 use super::AdamW;
+use crate::tensor::Element;
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
 
@@ -13,6 +14,15 @@ pub(crate) fn cast(output: &Tensor, input: &Tensor, accumulate: bool) -> Result<
     let kinds = [output_element.into(), input_element.into(), accumulate.into()];
     let arguments = [&[output.into(), input.into(), elements.into()], &kinds[..]].concat();
     output.device().launch("cast", geometry::elementwise(elements), &arguments)
+}
+
+/// output, of bf16, = input, of fp32, rounded stochastically by `seed`.
+pub(crate) fn round_bf16(output: &Tensor, input: &Tensor, seed: u64) -> Result<(), Error> {
+    let elements = output.elements();
+    assert_eq!((output.element(), input.element()), (Element::Bf16, Element::Fp32), "{}", input.name());
+    assert_eq!(input.elements(), elements, "{}", input.name());
+    let arguments = [output.into(), input.into(), elements.into(), seed.into()];
+    output.device().launch("round_bf16", geometry::elementwise(elements), &arguments)
 }
 
 /// gradient is multiplied by `factor`; `found` (1) becomes 1 if any of it was infinite or NaN.

@@ -144,8 +144,22 @@ pub(crate) fn update(
     rate: f32,
     step: i32,
 ) -> Result<(), Error> {
+    if parameter.weight.element() == Element::Bf16 {
+        return match arguments.kind {
+            Kind::AdamW => precision::update(parameter, rate, step),
+            _ => precision::in_fp32(parameter, step, &mut |exact| update_in_fp32(arguments, exact, rate, step)),
+        };
+    }
+    update_in_fp32(arguments, parameter, rate, step)
+}
+
+fn update_in_fp32(
+    arguments: &OptimizerArguments,
+    parameter: &mut Update<'_>,
+    rate: f32,
+    step: i32,
+) -> Result<(), Error> {
     match arguments.kind {
-        Kind::AdamW if parameter.weight.element() == Element::Bf16 => precision::update(parameter, rate, step),
         Kind::Sgd => sgd::update(parameter, rate),
         Kind::Momentum => sgd::update_with_momentum(parameter, rate),
         Kind::AdamW => adamw::update(parameter, rate, step),

@@ -18,13 +18,15 @@
 //! gradient of one weight at a time.
 //!
 //! bf16 alone: W 2·P, G 2·P, O 4·P: two moments of bf16, 8 bytes a parameter in all. No master weights: the update is rounded
-//! stochastically (kernels/cu/adamw_bf16.cu), since bf16's steps are far larger than an update. Everything kept is bf16 but the
+//! stochastically (kernels/cu/adamw_bf16.cu), since bf16's steps are far larger than an update. The other optimizers update in fp32,
+//! on temporaries of one parameter at a time, 8 bytes an element, and keep what they keep in fp32; sgd O 0, momentum 4·P, and so on. Everything kept is bf16 but the
 //! statistics of norms and the log-probabilities. By arithmetic.
 
 use super::optimizer::{State, Update};
-use super::{Kind, Techniques, adamw};
+use super::{Techniques, adamw};
 use crate::tensor::Element;
-use crate::{Error, operations};
+use crate::{Error, Tensor, operations};
+use memscope_client::Category;
 
 /// The types of a training.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
@@ -36,7 +38,7 @@ pub enum Precision {
     AmpFp16,
     /// Matrix products in bf16
     AmpBf16,
-    /// Everything in bf16, with stochastic rounding of updates (adamw)
+    /// Everything in bf16, with stochastic rounding of updates
     Bf16,
 }
 
@@ -95,15 +97,12 @@ pub(super) fn check(techniques: &Techniques) -> Result<(), Error> {
                 .to_owned(),
         );
     }
-    let fp32_only = [(techniques.activations.compress_activations.is_some(), "--compress-activations")];
-    if let Some((_, flag)) = fp32_only.iter().find(|(given, _)| *given && precision != Precision::Fp32) {
-        return refused(format!("--precision does not combine with {flag}, which is in fp32 here"));
-    }
     if precision == Precision::Bf16 {
-        let other = if techniques.optimizer.kind != Kind::AdamW {
-            Some("this --optimizer: only adamw rounds its updates stochastically")
-        } else if techniques.optimizer.foreach {
-            Some("--foreach: only the fused update rounds stochastically")
+        let other = if techniques.optimizer.foreach {
+            Some(
+                "--foreach: its operations write what they compute in bf16, to the nearest, where an update of less than half a \
+                 step is lost; a fused update rounds once, stochastically",
+            )
         } else if techniques.offload.is_some() {
             Some("--offload: the host's update is in fp32")
         } else {
@@ -122,11 +121,36 @@ pub(crate) fn seed_from(seed: u64, first: u64) -> u64 {
     seed.wrapping_add(first.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Updates a bf16 parameter, whose moments are bf16 and begin as 0. The rounding depends on the parameter's seed and the step.
+/// Updates a bf16 parameter, whose moments are bf16 and begin as 0.
 pub(super) fn update(parameter: &mut Update<'_>, rate: f32, step: i32) -> Result<(), Error> {
     let by = adamw::numbers(rate, step, parameter.is_matrix());
     adamw::reach_moments(parameter)?;
+    let seed = rounding_seed(parameter, step);
     let Some(State::Moments([first, second])) = parameter.state else { unreachable!("made above") };
-    let seed = parameter.seed.wrapping_add((step as u64) << 32);
     operations::adamw_bf16(parameter.weight, [first, second], parameter.gradient, &by, seed)
+}
+
+/// Updates a bf16 parameter by an update of fp32, on temporaries; the weight is rounded stochastically.
+pub(super) fn in_fp32(
+    parameter: &mut Update<'_>,
+    step: i32,
+    update: &mut dyn FnMut(&mut Update<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let seed = rounding_seed(parameter, step);
+    let Update { name, shape, whole, weight, gradient, state, .. } = parameter;
+    let widened = |what: &str, tensor: &Tensor| {
+        let name = format!("{name}{what}");
+        let exact = Tensor::floats(tensor.device(), Category::Workspace, &name, shape)?;
+        operations::cast(&exact, tensor, false)?;
+        Ok::<Tensor, Error>(exact)
+    };
+    let (exact_weight, exact_gradient) = (widened(".fp32", weight)?, widened(".grad.fp32", gradient)?);
+    update(&mut Update { name, shape, whole: *whole, weight: &exact_weight, gradient: &exact_gradient, seed, state })?;
+    drop(exact_gradient);
+    operations::round_bf16(weight, &exact_weight, seed)
+}
+
+/// The rounding depends on the parameter's seed and the step.
+fn rounding_seed(parameter: &Update<'_>, step: i32) -> u64 {
+    parameter.seed.wrapping_add((step as u64) << 32)
 }

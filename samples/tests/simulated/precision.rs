@@ -5,7 +5,7 @@ use crate::device::{self, COMPUTING};
 use crate::training::{assert_learns, losses, small};
 use memscope_samples::gpt::{self, GptArguments, Model, Plan, Progress, Trainer, batch};
 use memscope_samples::techniques::{
-    Attention, Checkpoint, GradientArguments, Precision, PrecisionArguments, Techniques, ZeroGrad,
+    Attention, Checkpoint, GradientArguments, Kind, Precision, PrecisionArguments, Techniques, ZeroGrad,
 };
 use memscope_samples::{Device, Element};
 
@@ -265,6 +265,63 @@ fn checkpointing_changes_no_bit() {
                 }
             }
         }
+    });
+}
+
+/// bf16 alone with each other optimizer: losses that fall about as in fp32, and repeat.
+#[test]
+fn every_optimizer_learns_in_bf16() {
+    device::run("precision::every_optimizer_learns_in_bf16", COMPUTING, || {
+        for (kind, steps, learning_rate) in [
+            (Kind::Sgd, 60, None),
+            (Kind::Momentum, 60, None),
+            (Kind::Adafactor, 60, None),
+            (Kind::AdamW8bit, 30, Some(5e-3)),
+        ] {
+            let arguments = |precision| {
+                let mut arguments = GptArguments { steps: Some(steps), learning_rate, ..with(precision) };
+                arguments.techniques.optimizer.kind = kind;
+                arguments
+            };
+            let (exact, low) = (losses(&arguments(Precision::Fp32)), losses(&arguments(Precision::Bf16)));
+            assert_learns(&low);
+            let end = |losses: &[f32]| losses[losses.len() - 5..].iter().sum::<f32>() / 5.0;
+            assert!((end(&exact) - end(&low)).abs() < 0.3, "{kind:?}: {} in fp32, {} in bf16", end(&exact), end(&low));
+            let few = GptArguments { steps: Some(3), ..arguments(Precision::Bf16) };
+            assert_eq!(losses(&few), low[..3], "{kind:?}");
+        }
+    });
+}
+
+/// An update in fp32, rounded up or down: each weight is one of the two bf16 numbers around w - rate · g, and where there is a
+/// choice, both happen.
+#[test]
+fn sgd_in_bf16_is_its_definition_rounded() {
+    device::run("precision::sgd_in_bf16_is_its_definition_rounded", COMPUTING, || {
+        let mut arguments = with(Precision::Bf16);
+        arguments.techniques.optimizer.kind = Kind::Sgd;
+        arguments.learning_rate = Some(0.01);
+        let mut trainer = Trainer::new(&Plan::new(&arguments).unwrap(), Device::open().unwrap()).unwrap();
+        let weights = |trainer: &mut Trainer| -> Vec<Vec<f32>> {
+            trainer.parameters_mut().iter().map(|parameter| parameter.weight().to_host().unwrap()).collect()
+        };
+        let before = weights(&mut trainer);
+        trainer.step().unwrap();
+        let after = weights(&mut trainer);
+        let (mut up, mut down) = (0, 0);
+        for (index, parameter) in trainer.parameters_mut().iter().enumerate() {
+            let gradient = parameter.gradient().expect("it stays until the next step").to_host().unwrap();
+            for ((before, after), gradient) in before[index].iter().zip(&after[index]).zip(gradient) {
+                let exact = before - 0.01 * gradient;
+                // The upper half of the bits is the bf16 number on the side of zero; the next is one more.
+                let below = f32::from_bits(exact.to_bits() & 0xffff_0000);
+                let above = f32::from_bits((exact.to_bits() & 0xffff_0000) + 0x1_0000);
+                assert!(*after == below || *after == above, "{}: {after} is not beside {exact}", parameter.name());
+                up += u32::from(*after == above);
+                down += u32::from(*after == below && exact != below);
+            }
+        }
+        assert!(up > 100 && down > 100, "{up} up, {down} down");
     });
 }
 

@@ -5,7 +5,7 @@ use memscope_client::Category;
 use memscope_samples::Device;
 use memscope_samples::gpt::{GptArguments, Model, Plan, Trainer};
 use memscope_samples::techniques::{
-    Attention, Checkpoint, Kind, Precision, PrecisionArguments, SharingArguments, Techniques,
+    Attention, Checkpoint, Compression, Kind, Precision, PrecisionArguments, SharingArguments, Techniques,
 };
 
 const LAYERS: u64 = 12;
@@ -26,6 +26,7 @@ struct Peaks {
     gradients: u64,
     activations: u64,
     optimizer: u64,
+    workspace: u64,
     all: u64,
 }
 
@@ -59,6 +60,7 @@ fn peaks_of(model: Model, precision: Precision, batch: u64, sequence: u64, chang
         gradients: peak(Category::Gradients),
         activations: peak(Category::Activations),
         optimizer: peak(Category::Optimizer),
+        workspace: peak(Category::Workspace),
         all: device.peak_of_all_bytes(),
     }
 }
@@ -306,5 +308,44 @@ fn bert_keeps_inputs_of_segments_in_fp32() {
         let whole = peaks_of(Model::BertBase, Precision::AmpBf16, b, s, |_| ());
         let layer = n * H * (2 * 4 + 2 * (2 + 3 + 1 + 4 + 4)) + 2 * b * HEADS * s * s + 2 * 2 * 4 * n;
         assert_eq!(whole.activations, LAYERS * layer + around);
+    });
+}
+
+/// In bf16 alone the other optimizers keep what they keep in fp32, and update one parameter at a time in fp32: weight and
+/// gradient of 4 bytes each, of which the token embedding's are the largest. The pass itself is of 8 tokens, and small.
+#[test]
+fn other_optimizers_update_bf16_in_fp32() {
+    device::run("precision_bytes::other_optimizers_update_bf16_in_fp32", MEMORY_ONLY, || {
+        let vectors = LAYERS * (3 * H + H + 4 * H + H + 4 * H) + 2 * H;
+        let rows_and_columns = (V + H) + (POSITIONS + H) + LAYERS * ((3 * H + H) + (H + H) + 2 * (4 * H + H));
+        for (kind, state, in_step) in [
+            (Kind::Sgd, 0, 0),
+            (Kind::Momentum, 4 * P, 0),
+            (Kind::AdamW8bit, eight_bit(), 0),
+            (Kind::Adafactor, 4 * (rows_and_columns + vectors), 4 * (2 * V + 2)),
+        ] {
+            let peaks = peaks(Precision::Bf16, 1, 8, |techniques| techniques.optimizer.kind = kind);
+            assert_eq!((peaks.weights, peaks.gradients, peaks.optimizer), (2 * P, 2 * P, state), "{kind:?}");
+            // And the loss, which is still there.
+            assert_eq!(peaks.workspace, 8 * V * H + in_step, "{kind:?}");
+        }
+    });
+}
+
+/// In 8 bits it makes no difference what a tensor was: N + 4·⌈N/256⌉ bytes of each, and the statistics.
+#[test]
+fn compressed_activations_are_those_of_fp32() {
+    device::run("precision_bytes::compressed_activations_are_those_of_fp32", MEMORY_ONLY, || {
+        let (b, s) = (4, 1_024);
+        let n = b * s;
+        let in_8_bits = |elements: u64| elements + 4 * elements.div_ceil(256);
+        let layer = 8 * in_8_bits(n * H) + 2 * in_8_bits(4 * n * H) + in_8_bits(b * HEADS * s * s) + 2 * 2 * 4 * n;
+        for (precision, stream) in [(Precision::AmpFp16, 4), (Precision::AmpBf16, 4), (Precision::Bf16, 2)] {
+            let peaks = peaks(precision, b, s, |techniques| {
+                techniques.activations.compress_activations = Some(Compression::Int8);
+            });
+            let around = n * H * (stream + 2) + 2 * 4 * n + 4 * n * V;
+            assert_eq!(peaks.activations, LAYERS * layer + around, "{precision:?}");
+        }
     });
 }

@@ -21,6 +21,7 @@ pub fn cases(random: &mut Random) -> Vec<Case> {
 fn both(random: &mut Random, elements: usize, scale: f32) -> [Case; 2] {
     let mut input = random.floats(elements, scale);
     input.iter_mut().skip(BLOCK).for_each(|x| *x *= 7.0);
+    let input = random.of_kind(input);
     let (mut codes, mut absmaxes) = (Vec::new(), Vec::new());
     for block in wide(&input).chunks(BLOCK) {
         let absmax = block.iter().fold(0.0, |absmax: f64, x| absmax.max(x.abs()));
@@ -41,7 +42,10 @@ fn both(random: &mut Random, elements: usize, scale: f32) -> [Case; 2] {
     let compress = Case::new("compress", launch, arguments);
 
     let codes: Vec<u8> = (0..elements).map(|_| (random.bits() % 255 + 1) as u8).collect();
+    // In fp32 whatever the kind of the floats.
+    let kind = random.kind.take();
     let absmaxes: Vec<f32> = random.floats(elements.div_ceil(BLOCK), scale).iter().map(|x| x.abs()).collect();
+    random.kind = kind;
     let value = |(i, &code): (usize, &u8)| (f64::from(code) - 128.0) / 127.0 * f64::from(absmaxes[i / BLOCK]);
     let after = codes.iter().enumerate().map(value).map(|value| Expected { value, magnitude: value.abs() });
     // The inverse of 127, and two products.

@@ -2,7 +2,7 @@
 //! the format on top; conversions with every special number; AdamW with stochastic rounding; loss scaling.
 
 use crate::case::{Case, Expected, Random, Rounded, Value, exactly, sum, wide};
-use crate::cases::{attention, elementwise, embedding, flash_attention, layernorm, loss, matmul};
+use crate::cases::{attention, compress, elementwise, embedding, flash_attention, layernorm, loss, matmul};
 use crate::kind::Kind;
 use memscope_kernels::geometry;
 
@@ -17,12 +17,14 @@ pub fn cases(random: &mut Random) -> Vec<Case> {
         siblings.extend(embedding::cases(random));
         siblings.extend(loss::cases(random));
         siblings.extend(flash_attention::cases(random));
+        siblings.extend(compress::cases(random));
         random.kind = None;
         cases.extend(siblings.iter().flat_map(|case| of_16_bits(case, kind)));
         cases.extend(casts(random, kind));
     }
     for elements in [1, 257, 40_001] {
         cases.push(adamw(random, elements));
+        cases.push(round(random, elements));
         cases.push(unscale(random, elements, None));
         for found in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
             cases.push(unscale(random, elements, Some(found)));
@@ -69,6 +71,8 @@ fn of_16_bits(case: &Case, kind: Kind) -> Vec<Case> {
         "flash_inner" => all(&[1, 2], 1),
         "flash_backward_queries" => all(&[0, 1, 2, 3, 4], 1),
         "flash_backward_keys" => all(&[0, 1, 2, 3, 4, 5], 1),
+        "compress" => all(&[2], 1),
+        "decompress" => all(&[0], 1),
         "log_softmax_forward" => all(&[1], 1),
         "log_softmax_backward" => all(&[0], 1),
         _ => Vec::new(),
@@ -182,6 +186,17 @@ fn adamw(random: &mut Random, n: usize) -> Case {
     arguments.extend([rate, beta1, beta2, epsilon, decay, correction1, correction2].map(Value::F32));
     arguments.push(Value::U64(u64::from(random.bits())));
     Case::new("adamw_bf16", geometry::elementwise(n as u64), arguments)
+}
+
+/// Each number is one of the two bf16 numbers around it.
+fn round(random: &mut Random, n: usize) -> Case {
+    let input = random.floats(n, 3.0);
+    let after = input.iter().map(|&x| Expected { value: x.into(), magnitude: x.abs().into() }).collect();
+    let rounded = Rounded::Stochastically(Kind::Bf16);
+    let output = Value::HalvesOutput { before: vec![0x7fff; n], after, roundings: 0.0, rounded };
+    let seed = Value::U64(u64::from(random.bits()));
+    let arguments = vec![output, Value::Input(input), Value::U64(n as u64), seed];
+    Case::new("round_bf16", geometry::elementwise(n as u64), arguments)
 }
 
 /// Gradients of which the last is `found`, if that is given: then the flag goes up. It does not go down.

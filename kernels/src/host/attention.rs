@@ -1,5 +1,7 @@
 //! Host references of cu/attention.cu.
 
+use super::exponential::exp;
+use super::lanes::{largest, sum, sum_of_pairs};
 use super::memory::{Memory, for_rows};
 use crate::{Arguments, Launch};
 
@@ -109,12 +111,9 @@ pub unsafe fn softmax_forward(launch: &Launch, arguments: &Arguments<'_>) {
             let (seen, masked) = probabilities.write(row * sequence..(row + 1) * sequence).split_at_mut(keys);
             (seen, masked, scores.read(row * sequence..row * sequence + keys))
         };
-        let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let mut sum = 0.0;
-        for (probability, score) in seen.iter_mut().zip(scores) {
-            *probability = (score - largest).exp();
-            sum += *probability;
-        }
+        let largest = largest(scores);
+        seen.iter_mut().zip(scores).for_each(|(probability, score)| *probability = exp(score - largest));
+        let sum = sum(seen, |probability| probability);
         seen.iter_mut().for_each(|probability| *probability /= sum);
         masked.fill(0.0);
     });
@@ -135,7 +134,7 @@ pub unsafe fn softmax_backward(launch: &Launch, arguments: &Arguments<'_>) {
         let (grad, dp, p) = unsafe {
             (grad_scores.write(range.clone()), grad_probabilities.read(range.clone()), probabilities.read(range))
         };
-        let sum: f32 = p.iter().zip(dp).map(|(p, dp)| p * dp).sum();
+        let sum = sum_of_pairs(p, dp, |p, dp| p * dp);
         for ((grad, dp), p) in grad.iter_mut().zip(dp).zip(p) {
             *grad = p * (dp - sum);
         }

@@ -1,5 +1,6 @@
 //! Host references of cu/elementwise.cu.
 
+use super::exponential::logistic;
 use super::memory::{Memory, for_pieces};
 use crate::{Arguments, Launch};
 
@@ -18,7 +19,7 @@ pub unsafe fn add(_: &Launch, arguments: &Arguments<'_>) {
     });
 }
 
-/// √(2/π).
+/// √(2/π). GELU is x · (1 + tanh(√(2/π) · (x + 0.044715 · x³))) / 2, and (1 + tanh(y)) / 2 = logistic(2 · y).
 const SLOPE: f32 = 0.797_884_6;
 const CUBE: f32 = 0.044_715;
 
@@ -33,7 +34,7 @@ pub unsafe fn gelu_forward(_: &Launch, arguments: &Arguments<'_>) {
         // SAFETY: the caller's promise; the ranges are disjoint.
         let (output, input) = unsafe { (output.write(range.clone()), input.read(range)) };
         for (output, &x) in output.iter_mut().zip(input) {
-            *output = 0.5 * x * (1.0 + (SLOPE * (x + CUBE * x * x * x)).tanh());
+            *output = x * logistic(2.0 * SLOPE * (x + CUBE * x * x * x));
         }
     });
 }
@@ -51,9 +52,9 @@ pub unsafe fn gelu_backward(_: &Launch, arguments: &Arguments<'_>) {
         let (grad_input, grad_output, input) =
             unsafe { (grad_input.write(range.clone()), grad_output.read(range.clone()), input.read(range)) };
         for ((grad_input, &grad_output), &x) in grad_input.iter_mut().zip(grad_output).zip(input) {
-            let t = (SLOPE * (x + CUBE * x * x * x)).tanh();
-            let slope_of_inner = SLOPE * (1.0 + 3.0 * CUBE * x * x);
-            *grad_input = grad_output * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope_of_inner);
+            let share = logistic(2.0 * SLOPE * (x + CUBE * x * x * x));
+            let slope_of_inner = 2.0 * SLOPE * (1.0 + 3.0 * CUBE * x * x);
+            *grad_input = grad_output * (share + x * share * (1.0 - share) * slope_of_inner);
         }
     });
 }

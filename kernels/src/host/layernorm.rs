@@ -1,5 +1,6 @@
 //! Host references of cu/layernorm.cu.
 
+use super::lanes::{sum, sum_of_pairs};
 use super::memory::{Memory, for_each, for_rows};
 use crate::{Arguments, Launch};
 
@@ -23,13 +24,13 @@ pub unsafe fn layernorm_forward(launch: &Launch, arguments: &Arguments<'_>) {
         // SAFETY: the caller's promise; each row belongs to one call.
         unsafe {
             let x = input.read(row * width..(row + 1) * width);
-            let average = x.iter().sum::<f32>() / width as f32;
-            let variance = x.iter().map(|x| (x - average) * (x - average)).sum::<f32>() / width as f32;
+            let average = sum(x, |x| x) / width as f32;
+            let variance = sum(x, |x| (x - average) * (x - average)) / width as f32;
             let scale = 1.0 / (variance + epsilon).sqrt();
             let output = output.write(row * width..(row + 1) * width);
             let (weight, bias) = (weight.read(0..width), bias.read(0..width));
-            for column in 0..width {
-                output[column] = (x[column] - average) * scale * weight[column] + bias[column];
+            for (((output, x), weight), bias) in output.iter_mut().zip(x).zip(weight).zip(bias) {
+                *output = (x - average) * scale * weight + bias;
             }
             *mean.at(row) = average;
             *rstd.at(row) = scale;
@@ -54,17 +55,13 @@ pub unsafe fn layernorm_backward_input(launch: &Launch, arguments: &Arguments<'_
             let range = row * width..(row + 1) * width;
             let (x, dy, weight) = (input.read(range.clone()), grad_output.read(range.clone()), weight.read(0..width));
             let (average, scale) = (*mean.at(row), *rstd.at(row));
-            let (mut sum, mut sum_with_normal) = (0.0, 0.0);
-            for column in 0..width {
-                let g = dy[column] * weight[column];
-                sum += g;
-                sum_with_normal += g * (x[column] - average) * scale;
-            }
-            let (mean_g, mean_gn) = (sum / width as f32, sum_with_normal / width as f32);
             let grad_input = grad_input.write(range);
-            for column in 0..width {
-                let normal = (x[column] - average) * scale;
-                grad_input[column] = (dy[column] * weight[column] - mean_g - normal * mean_gn) * scale;
+            // g = dy · weight waits where the result will be.
+            grad_input.iter_mut().zip(dy).zip(weight).for_each(|((g, dy), weight)| *g = dy * weight);
+            let mean_g = sum(grad_input, |g| g) / width as f32;
+            let mean_gn = sum_of_pairs(grad_input, x, |g, x| g * (x - average) * scale) / width as f32;
+            for (g, x) in grad_input.iter_mut().zip(x) {
+                *g = (*g - mean_g - (x - average) * scale * mean_gn) * scale;
             }
         }
     });
@@ -96,9 +93,9 @@ pub unsafe fn layernorm_backward_parameters(_: &Launch, arguments: &Arguments<'_
                 let range = row * width + first..row * width + end;
                 let (dy, x) = (grad_output.read(range.clone()), input.read(range));
                 let (average, scale) = (*mean.at(row), *rstd.at(row));
-                for column in 0..end - first {
-                    for_weight[column] += dy[column] * (x[column] - average) * scale;
-                    for_bias[column] += dy[column];
+                for (((weight, bias), dy), x) in for_weight.iter_mut().zip(for_bias.iter_mut()).zip(dy).zip(x) {
+                    *weight += dy * (x - average) * scale;
+                    *bias += dy;
                 }
             }
         }

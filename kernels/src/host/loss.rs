@@ -1,5 +1,7 @@
 //! Host references of cu/loss.cu.
 
+use super::exponential::exp;
+use super::lanes::{largest, sum};
 use super::memory::{Memory, for_rows};
 use crate::{Arguments, Launch};
 
@@ -15,8 +17,8 @@ pub unsafe fn log_softmax_forward(launch: &Launch, arguments: &Arguments<'_>) {
         let range = row * vocabulary..(row + 1) * vocabulary;
         // SAFETY: the caller's promise; each row belongs to one call.
         let (output, logits) = unsafe { (log_probabilities.write(range.clone()), logits.read(range)) };
-        let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let normaliser = logits.iter().map(|logit| (logit - largest).exp()).sum::<f32>().ln();
+        let largest = largest(logits);
+        let normaliser = sum(logits, |logit| exp(logit - largest)).ln();
         for (output, logit) in output.iter_mut().zip(logits) {
             *output = logit - largest - normaliser;
         }
@@ -39,9 +41,9 @@ pub unsafe fn log_softmax_backward(launch: &Launch, arguments: &Arguments<'_>) {
             let (grad, log) = (grad_log_probabilities.read(range.clone()), log_probabilities.read(range.clone()));
             (grad_logits.write(range), grad, log)
         };
-        let sum: f32 = grad.iter().sum();
+        let sum = sum(grad, |grad| grad);
         for ((output, grad), log_probability) in output.iter_mut().zip(grad).zip(log_probabilities) {
-            *output = grad - log_probability.exp() * sum;
+            *output = grad - exp(*log_probability) * sum;
         }
     });
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns: raw pointers and their slices. Refuses: to know shapes.
 
-use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An array of `T` on the device. Copies of it may be used by several threads, each on its own part.
 pub(super) struct Memory<T>(*mut T);
@@ -70,9 +70,28 @@ pub(super) fn for_rows(rows: usize, width: usize, work: impl Fn(usize) + Sync) {
 
 /// Calls `work` with 0..count, at least `together` of them on one core.
 pub(super) fn for_each(count: usize, together: usize, work: impl Fn(usize) + Sync) {
-    if count <= together {
-        (0..count).for_each(&work);
-    } else {
-        (0..count).into_par_iter().with_min_len(together).for_each(&work);
+    let tasks = count.div_ceil(together.max(1));
+    let cores = rayon::current_num_threads().min(tasks);
+    if cores <= 1 {
+        return (0..count).for_each(work);
     }
+    // Tasks are taken as cores become free, four for each core so that none waits long for another.
+    let together = together.max(count / (4 * cores));
+    let next = AtomicUsize::new(0);
+    let take_all = || {
+        loop {
+            let first = next.fetch_add(together, Ordering::Relaxed);
+            if first >= count {
+                break;
+            }
+            (first..count.min(first + together)).for_each(&work);
+        }
+    };
+    // This thread begins at once, and does not wait for another to wake up.
+    rayon::in_place_scope(|scope| {
+        for _ in 1..cores {
+            scope.spawn(|_| take_all());
+        }
+        take_all();
+    });
 }

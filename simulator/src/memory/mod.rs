@@ -1,7 +1,7 @@
 //! Device memory of this process: allocations, their addresses and their charges.
 //!
 //! Owns: the table of live allocations. Memory is address space without backing until a kernel or copy touches it, and
-//! freed memory goes back to the system. Charges are the requested bytes rounded up to [`CHARGE_UNIT`], and nothing else.
+//! freed memory goes back to the system, save small pieces, which wait for their next use. Charges are the requested bytes rounded up to [`CHARGE_UNIT`], and nothing else.
 //! Refuses: to decide what fits ([`crate::state`] does) and to move bytes ([`crate::copy`] does).
 
 pub mod address_space;
@@ -25,8 +25,9 @@ use virtual_memory::VirtualMemory;
 pub const CHARGE_UNIT: u64 = 512;
 /// From this size on an allocation has 2 MiB pages of its own, as on a real device.
 const LARGE: u64 = 1 << 20;
-/// Freed small ranges from this size on go back to the system.
-const RETURNED: u64 = 64 << 10;
+/// Freed ranges of more than this size go back to the system; taking the pages of a smaller one again and again would cost
+/// more than clearing them.
+const KEPT: u64 = 4 << 20;
 const PAGE: u64 = 4096;
 
 /// What an allocation is.
@@ -176,7 +177,7 @@ impl Memory {
             Kind::Registered(_) => {}
             _ => {
                 if process.settings.compute || allocation.kind == Kind::Managed {
-                    discard(address, allocation.reach);
+                    discard(process, address, &allocation);
                 }
                 self.space(allocation.bytes).give_back(address, allocation.reach);
             }
@@ -255,12 +256,15 @@ fn prepare(process: &Process, address: u64, allocation: &Allocation) {
     }
 }
 
-/// Gives the pages inside a freed range back to the system; they read as zeros when touched again.
-fn discard(address: u64, reach: u64) {
-    if reach < RETURNED {
-        return;
+/// Leaves a freed range so that it reads as zeros when it is taken again, if [`prepare`] counts on that; gives the pages
+/// inside a large one back to the system.
+fn discard(process: &Process, address: u64, allocation: &Allocation) {
+    if allocation.reach > KEPT {
+        let (start, end) = (address.next_multiple_of(PAGE), (address + allocation.reach) & !(PAGE - 1));
+        // SAFETY: the pages belong to our own reservation and hold nothing that is still allocated.
+        unsafe { libc::madvise(start as *mut libc::c_void, (end - start) as usize, libc::MADV_DONTNEED) };
+    } else if allocation.bytes >= LARGE && !process.settings.poison {
+        // SAFETY: as above; nothing else uses them.
+        unsafe { std::ptr::write_bytes(address as *mut u8, 0, allocation.bytes as usize) };
     }
-    let (start, end) = (address.next_multiple_of(PAGE), (address + reach) & !(PAGE - 1));
-    // SAFETY: the pages belong to our own reservation and hold nothing that is still allocated.
-    unsafe { libc::madvise(start as *mut libc::c_void, (end - start) as usize, libc::MADV_DONTNEED) };
 }

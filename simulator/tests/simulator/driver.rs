@@ -2,7 +2,7 @@
 
 use crate::session::{self, Session, on_simulator};
 use cudarc::driver::sys::{self, CUresult};
-use cudarc::driver::{CudaContext, DriverError, LaunchConfig, PushKernelArg, result};
+use cudarc::driver::{CudaContext, DevicePtr, DriverError, LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
 use std::ffi::c_void;
 
@@ -174,6 +174,24 @@ on_simulator! {
             assert!(resident() > bytes);
             result::free_sync(memory).unwrap();
             assert!(resident() < bytes / 4);
+        }
+    }
+
+    fn memory_that_was_written_and_freed_reads_zeros_again on "h100-80gb" {
+        let context = CudaContext::new(0).unwrap();
+        let stream = context.default_stream();
+        for bytes in [1000, 300 << 10, 1 << 20, (3 << 20) + 5, 4 << 20, 9 << 20] {
+            // SAFETY: what is allocated is filled within its bounds and freed once.
+            let first = unsafe {
+                let memory = result::malloc_sync(bytes).unwrap();
+                result::memset_d8_sync(memory, 1, bytes).unwrap();
+                result::free_sync(memory).unwrap();
+                memory
+            };
+            // SAFETY: any bits are a byte.
+            let again = unsafe { stream.alloc::<u8>(bytes).unwrap() };
+            assert_eq!(again.device_ptr(&stream).0, first, "the same memory");
+            assert!(stream.clone_dtoh(&again).unwrap().iter().all(|&byte| byte == 0), "{bytes} bytes");
         }
     }
 

@@ -53,6 +53,10 @@ static HALF_MATMUL: Image = image!("half_matmul");
 static HALF_ATTENTION: Image = image!("half_attention");
 static HALF_LAYERNORM: Image = image!("half_layernorm");
 static HALF_EMBEDDING: Image = image!("half_embedding");
+static HALF_CONVOLUTION: Image = image!("half_convolution");
+static HALF_BATCHNORM: Image = image!("half_batchnorm");
+static HALF_RELU: Image = image!("half_relu");
+static HALF_POOLING: Image = image!("half_pooling");
 static HALF_LOSS: Image = image!("half_loss");
 static HALF_FLASH_ATTENTION: Image = image!("half_flash_attention");
 static HALF_COMPRESS: Image = image!("half_compress");
@@ -86,6 +90,10 @@ pub static IMAGES: &[&Image] = &[
     &HALF_ATTENTION,
     &HALF_LAYERNORM,
     &HALF_EMBEDDING,
+    &HALF_CONVOLUTION,
+    &HALF_BATCHNORM,
+    &HALF_RELU,
+    &HALF_POOLING,
     &HALF_LOSS,
     &HALF_FLASH_ATTENTION,
     &HALF_COMPRESS,
@@ -337,6 +345,50 @@ kernels! {
         grad_table: Pointer, grad_output: Pointer, rows: U32, sequence: U32, positions: U32, width: U32,
         accumulate: U32, element: U32,
     ) in half;
+
+    HALF_CONVOLUTION: half_convolution_forward(
+        output: Pointer, input: Pointer, weight: Pointer, images: U32, channels: U32, height: U32, width: U32,
+        filters: U32, side: U32, stride: U32, padding: U32, element: U32,
+    ) in half_maps;
+    HALF_CONVOLUTION: half_convolution_backward_input(
+        grad_input: Pointer, grad_output: Pointer, weight: Pointer, images: U32, channels: U32, height: U32,
+        width: U32, filters: U32, side: U32, stride: U32, padding: U32, element: U32,
+    ) in half_maps;
+    HALF_CONVOLUTION: half_convolution_backward_weight(
+        grad_weight: Pointer, grad_output: Pointer, input: Pointer, images: U32, channels: U32, height: U32,
+        width: U32, filters: U32, side: U32, stride: U32, padding: U32, accumulate: U32, element: U32,
+    ) in half_maps;
+
+    HALF_BATCHNORM: half_batchnorm_forward(
+        output: Pointer, mean: Pointer, rstd: Pointer, running_mean: Pointer, running_variance: Pointer,
+        input: Pointer, weight: Pointer, bias: Pointer, images: U32, channels: U32, positions: U32, momentum: F32,
+        epsilon: F32, element: U32, weight_element: U32,
+    ) in half_maps;
+    HALF_BATCHNORM: half_batchnorm_backward(
+        grad_input: Pointer, grad_weight: Pointer, grad_bias: Pointer, grad_output: Pointer, input: Pointer,
+        weight: Pointer, mean: Pointer, rstd: Pointer, images: U32, channels: U32, positions: U32, accumulate: U32,
+        element: U32, weight_element: U32,
+    ) in half_maps;
+
+    HALF_RELU: half_relu_forward(output: Pointer, input: Pointer, elements: U64, element: U32) in half_maps;
+    HALF_RELU: half_relu_backward(
+        grad_input: Pointer, grad_output: Pointer, output: Pointer, elements: U64, element: U32,
+    ) in half_maps;
+
+    HALF_POOLING: half_maxpool_forward(
+        output: Pointer, indices: Pointer, input: Pointer, planes: U32, height: U32, width: U32, side: U32,
+        stride: U32, padding: U32, element: U32,
+    ) in half_maps;
+    HALF_POOLING: half_maxpool_backward(
+        grad_input: Pointer, grad_output: Pointer, indices: Pointer, planes: U32, height: U32, width: U32, side: U32,
+        stride: U32, padding: U32, element: U32,
+    ) in half_maps;
+    HALF_POOLING: half_averagepool_forward(
+        output: Pointer, input: Pointer, positions: U32, element: U32,
+    ) in half_maps;
+    HALF_POOLING: half_averagepool_backward(
+        grad_input: Pointer, grad_output: Pointer, planes: U32, positions: U32, element: U32,
+    ) in half_maps;
 
     HALF_LOSS: half_log_softmax_forward(
         log_probabilities: Pointer, logits: Pointer, vocabulary: U32, element: U32,

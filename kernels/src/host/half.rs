@@ -1,4 +1,4 @@
-//! Host references of cu/half_*.cu: arrays of 16 bits are widened to fp32, the fp32 reference computes, and what it wrote is
+//! Host references of cu/half_*.cu, save those of feature maps (half_maps.rs): arrays of 16 bits are widened to fp32, the fp32 reference computes, and what it wrote is
 //! rounded.
 //!
 //! Owns: conversions, and how large each array of a kernel is. Refuses: formulas, which stand in the fp32 references.
@@ -104,7 +104,7 @@ pub(super) fn output(index: usize, elements: usize, element: Element) -> Extent 
 }
 
 /// An output that is added to, or written in part.
-fn updated(index: usize, elements: usize, element: Element) -> Extent {
+pub(super) fn updated(index: usize, elements: usize, element: Element) -> Extent {
     Extent { index, elements, element, written: true, read: true }
 }
 

@@ -22,6 +22,7 @@ pub mod fill;
 pub mod flash_attention;
 pub mod half;
 pub mod half_flash_attention;
+pub mod half_maps;
 mod lanes;
 pub mod layernorm;
 pub mod loss;

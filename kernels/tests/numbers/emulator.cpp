@@ -97,13 +97,17 @@ static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 #include "fill.cu"
 #include "flash_attention.cu"
 #include "half_attention.cu"
+#include "half_batchnorm.cu"
 #include "half_compress.cu"
+#include "half_convolution.cu"
 #include "half_elementwise.cu"
 #include "half_embedding.cu"
 #include "half_flash_attention.cu"
 #include "half_layernorm.cu"
 #include "half_loss.cu"
 #include "half_matmul.cu"
+#include "half_pooling.cu"
+#include "half_relu.cu"
 #include "layernorm.cu"
 #include "loss.cu"
 #include "loss_scale.cu"
@@ -198,8 +202,15 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(gelu_backward)
     ENTRY(gelu_forward)
     ENTRY(half_add)
+    ENTRY(half_averagepool_backward)
+    ENTRY(half_averagepool_forward)
+    ENTRY(half_batchnorm_backward)
+    ENTRY(half_batchnorm_forward)
     ENTRY(half_bias_backward)
     ENTRY(half_compress)
+    ENTRY(half_convolution_backward_input)
+    ENTRY(half_convolution_backward_weight)
+    ENTRY(half_convolution_forward)
     ENTRY(half_decompress)
     ENTRY(half_embedding_backward_position)
     ENTRY(half_embedding_backward_table)
@@ -217,8 +228,12 @@ extern "C" int emulate(const char *name, const unsigned *grid, const unsigned *b
     ENTRY(half_log_softmax_backward)
     ENTRY(half_log_softmax_forward)
     ENTRY(half_matmul)
+    ENTRY(half_maxpool_backward)
+    ENTRY(half_maxpool_forward)
     ENTRY(half_merge_heads)
     ENTRY(half_merge_heads_backward)
+    ENTRY(half_relu_backward)
+    ENTRY(half_relu_forward)
     ENTRY(half_softmax_backward)
     ENTRY(half_softmax_forward)
     ENTRY(half_split_qkv)

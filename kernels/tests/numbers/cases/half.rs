@@ -2,7 +2,10 @@
 //! the format on top; conversions with every special number; AdamW with stochastic rounding; loss scaling.
 
 use crate::case::{Case, Expected, Random, Rounded, Value, exactly, sum, wide};
-use crate::cases::{attention, compress, elementwise, embedding, flash_attention, layernorm, loss, matmul};
+use crate::cases::{
+    attention, batchnorm, compress, convolution, elementwise, embedding, flash_attention, layernorm, loss, matmul,
+    pooling,
+};
 use crate::kind::Kind;
 use memscope_kernels::geometry;
 
@@ -18,6 +21,9 @@ pub fn cases(random: &mut Random) -> Vec<Case> {
         siblings.extend(loss::cases(random));
         siblings.extend(flash_attention::cases(random));
         siblings.extend(compress::cases(random));
+        siblings.extend(convolution::cases(random));
+        siblings.extend(batchnorm::cases(random));
+        siblings.extend(pooling::cases(random));
         random.kind = None;
         cases.extend(siblings.iter().flat_map(|case| of_16_bits(case, kind)));
         cases.extend(casts(random, kind));
@@ -75,6 +81,21 @@ fn of_16_bits(case: &Case, kind: Kind) -> Vec<Case> {
         "decompress" => all(&[0], 1),
         "log_softmax_forward" => all(&[1], 1),
         "log_softmax_backward" => all(&[0], 1),
+        "convolution_forward" | "convolution_backward_input" | "convolution_backward_weight" => all(&[0, 1, 2], 1),
+        "batchnorm_forward" => {
+            let mut two = all(&[0, 5, 6, 7], 2);
+            two.push(halved(case, &[(0, kind), (5, kind)], &[kind, Kind::Fp32]));
+            two
+        }
+        "batchnorm_backward" => {
+            let mut two = all(&[0, 1, 2, 3, 4, 5], 2);
+            two.push(halved(case, &[(0, kind), (3, kind), (4, kind)], &[kind, Kind::Fp32]));
+            two
+        }
+        "relu_forward" => all(&[0, 1], 1),
+        "relu_backward" => all(&[0, 1, 2], 1),
+        "maxpool_forward" => all(&[0, 2], 1),
+        "maxpool_backward" | "averagepool_forward" | "averagepool_backward" => all(&[0, 1], 1),
         _ => Vec::new(),
     }
 }

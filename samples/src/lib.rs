@@ -16,8 +16,10 @@ mod ranks;
 pub mod resnet;
 pub mod techniques;
 mod tensor;
+mod training;
 
 pub use device::Device;
 pub use error::Error;
 pub use ranks::{Group, part};
 pub use tensor::{Element, Tensor};
+pub use training::{Outcome, Progress};

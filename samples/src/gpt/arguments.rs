@@ -98,7 +98,7 @@ impl Plan {
         };
         let plan = Plan {
             batch: match arguments.batch {
-                Some(BatchSize::Sequences(sequences)) => sequences,
+                Some(BatchSize::Given(sequences)) => sequences,
                 // Of `auto`, the smallest: where the search begins.
                 Some(BatchSize::Auto) => {
                     arguments.techniques.gradients.micro_batches().saturating_mul(arguments.techniques.ranks.count())
@@ -186,10 +186,7 @@ impl Plan {
         }
         let Configuration { layers, width, tied, .. } = self.configuration;
         // Of the shortest pass.
-        let shortest = match self.techniques.workload.workload {
-            Workload::Fixed => self.sequence,
-            Workload::Varying => self.sequence.div_ceil(4),
-        };
+        let shortest = self.techniques.workload.shortest(self.sequence);
         let rows = self.batch * shortest / (micro_batches * ranks);
         self.techniques.activations.check(layers, width / heads, rows)?;
         self.techniques.sharing.check(layers, width, tied)?;
@@ -325,7 +322,7 @@ mod tests {
                 vocabulary: limit(vocabulary, 1 << 22),
                 positions: limit(positions, 1 << 24),
                 untied: true,
-                batch: limit(batch, 64).map(BatchSize::Sequences),
+                batch: limit(batch, 64).map(BatchSize::Given),
                 sequence: limit(sequence, 1 << 20),
                 steps: None,
                 learning_rate: None,

@@ -52,9 +52,7 @@ impl Trainer {
     /// As [`Trainer::new`]; and [`Error::Ranks`], of this and every other call, when another rank has failed.
     pub fn in_group(plan: &Plan, device: Device, group: Option<Group>) -> Result<Trainer, Error> {
         let device = plan.techniques.prepare(device)?;
-        let ranks = group.zip(plan.techniques.ranks.parallel);
-        let kind = plan.techniques.optimizer.kind;
-        let mut rank = ranks.map(|(group, parallel)| Rank::new(group, parallel, kind, &device)).transpose()?;
+        let mut rank = Rank::join(group, &plan.techniques, &device)?;
         let mut ordinal = 0;
         memscope::phase("model");
         let element = plan.techniques.precision().stored();
@@ -112,7 +110,7 @@ impl Trainer {
 
     /// How ranks exchange tensors, in words, where there was a choice.
     pub fn exchange(&self) -> Option<String> {
-        self.updates.rank.as_ref().and_then(|rank| rank.exchange.choice.clone())
+        self.updates.exchange()
     }
 
     /// The device that holds the model.

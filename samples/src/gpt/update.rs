@@ -30,6 +30,11 @@ impl Updates {
         Ok(Updates { optimizer, loss_scale, scaled: None, rank })
     }
 
+    /// How ranks exchange tensors, in words, where there was a choice.
+    pub fn exchange(&self) -> Option<String> {
+        self.rank.as_ref().and_then(|rank| rank.exchange.choice.clone())
+    }
+
     /// What the loss is multiplied with before backward.
     pub fn loss_scale(&self) -> f32 {
         self.loss_scale.as_ref().map_or(1.0, LossScale::scale)

@@ -1,6 +1,6 @@
 //! Launchers of the batch normalisation kernels.
 
-use super::dimension;
+use super::{dimension, launch_two};
 use crate::device::Argument;
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
@@ -33,7 +33,7 @@ impl BatchNorm<'_> {
 }
 
 /// output = input normalised a channel, times weight, plus bias; mean and rstd are written, and the running mean and variance
-/// move towards the batch's.
+/// move towards the batch's if `moves`.
 pub(crate) fn batchnorm_forward(
     output: &Tensor,
     input: &Tensor,
@@ -41,6 +41,7 @@ pub(crate) fn batchnorm_forward(
     bias: &Tensor,
     running: [&Tensor; 2],
     images: u64,
+    moves: bool,
 ) -> Result<(), Error> {
     let sizes = norm.sizes(input, images);
     assert_eq!(output.elements(), input.elements(), "{}", output.name());
@@ -51,9 +52,10 @@ pub(crate) fn batchnorm_forward(
     let tensors = [output, norm.mean, norm.rstd, running_mean, running_variance, input, norm.weight, bias];
     let mut arguments = Vec::from(tensors.map(Argument::from));
     arguments.extend(sizes.map(Argument::from));
-    arguments.extend([MOMENTUM, EPSILON].map(Argument::from));
+    // With a share of 0 they stay as they are, to the bit.
+    arguments.extend([if moves { MOMENTUM } else { 0.0 }, EPSILON].map(Argument::from));
     let launch = geometry::rows(norm.weight.elements());
-    output.device().launch("batchnorm_forward", launch, &arguments)
+    launch_two([output, norm.weight], "batchnorm_forward", launch, &arguments)
 }
 
 /// The gradient of the input, and those of weight and bias, in this order, added to what is there if `accumulate`.
@@ -77,5 +79,5 @@ pub(crate) fn batchnorm_backward(
     arguments.extend(sizes.map(Argument::from));
     arguments.push(u32::from(accumulate).into());
     let launch = geometry::rows(norm.weight.elements());
-    grad_input.device().launch("batchnorm_backward", launch, &arguments)
+    launch_two([grad_input, norm.weight], "batchnorm_backward", launch, &arguments)
 }

@@ -1,6 +1,6 @@
 //! Launchers of the convolution kernels. They take no workspace: the columns of the product are never in memory.
 
-use super::dimension;
+use super::{dimension, launch};
 use crate::device::Argument;
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
@@ -40,6 +40,7 @@ impl ConvolutionShape {
     /// The kernels' arguments: three tensors of these numbers of elements, then the sizes.
     fn arguments(&self, tensors: [(&Tensor, u64); 3]) -> Vec<Argument> {
         for (tensor, elements) in tensors {
+            assert_eq!(tensor.element(), tensors[0].0.element(), "{}", tensor.name());
             assert_eq!(tensor.elements(), elements, "{} in {self:?}", tensor.name());
         }
         let ConvolutionShape { images, channels, height, width, filters, side, stride, padding } = *self;
@@ -58,8 +59,8 @@ pub(crate) fn convolution_forward(
 ) -> Result<(), Error> {
     let arguments = shape.arguments([(output, shape.outputs()), (input, shape.inputs()), (weight, shape.weights())]);
     let [height, width] = shape.out();
-    let launch = geometry::matmul(dimension(shape.images * height * width), dimension(shape.filters), 1);
-    output.device().launch("convolution_forward", launch, &arguments)
+    let grid = geometry::matmul(dimension(shape.images * height * width), dimension(shape.filters), 1);
+    launch(output, "convolution_forward", grid, &arguments)
 }
 
 /// The gradient of the input.
@@ -71,8 +72,8 @@ pub(crate) fn convolution_backward_input(
 ) -> Result<(), Error> {
     let tensors = [(grad_input, shape.inputs()), (grad_output, shape.outputs()), (weight, shape.weights())];
     let rows = dimension(shape.images * shape.height * shape.width);
-    let launch = geometry::matmul(rows, dimension(shape.channels), 1);
-    grad_input.device().launch("convolution_backward_input", launch, &shape.arguments(tensors))
+    let grid = geometry::matmul(rows, dimension(shape.channels), 1);
+    launch(grad_input, "convolution_backward_input", grid, &shape.arguments(tensors))
 }
 
 /// The gradient of the weight, added to what is there if `accumulate`.
@@ -87,6 +88,6 @@ pub(crate) fn convolution_backward_weight(
     let mut arguments = shape.arguments(tensors);
     arguments.push(u32::from(accumulate).into());
     let rows = dimension(shape.channels * shape.side * shape.side);
-    let launch = geometry::matmul(rows, dimension(shape.filters), 1);
-    grad_weight.device().launch("convolution_backward_weight", launch, &arguments)
+    let grid = geometry::matmul(rows, dimension(shape.filters), 1);
+    launch(grad_weight, "convolution_backward_weight", grid, &arguments)
 }

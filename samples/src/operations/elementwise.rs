@@ -78,7 +78,7 @@ pub(crate) fn relu_forward(output: &Tensor, input: &Tensor) -> Result<(), Error>
     let elements = output.elements();
     assert_eq!(input.elements(), elements, "{}", input.name());
     let arguments = [output.into(), input.into(), elements.into()];
-    output.device().launch("relu_forward", geometry::elementwise(elements), &arguments)
+    launch(output, "relu_forward", geometry::elementwise(elements), &arguments)
 }
 
 /// grad_input = grad_output where the output was positive, else 0.
@@ -86,7 +86,7 @@ pub(crate) fn relu_backward(grad_input: &Tensor, grad_output: &Tensor, output: &
     let elements = grad_input.elements();
     assert_eq!((grad_output.elements(), output.elements()), (elements, elements), "{}", output.name());
     let arguments = [grad_input.into(), grad_output.into(), output.into(), elements.into()];
-    grad_input.device().launch("relu_backward", geometry::elementwise(elements), &arguments)
+    launch(grad_input, "relu_backward", geometry::elementwise(elements), &arguments)
 }
 
 /// The numbers of one update by SGD with momentum; see kernels/cu/momentum.cu.

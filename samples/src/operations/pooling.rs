@@ -1,6 +1,6 @@
 //! Launchers of the pooling kernels.
 
-use super::dimension;
+use super::{dimension, launch};
 use crate::device::Argument;
 use crate::{Error, Tensor};
 use memscope_kernels::geometry;
@@ -45,7 +45,7 @@ pub(crate) fn maxpool_forward(
     windows.check(input, [output, indices]);
     let tensors = [output, indices, input].map(Argument::from);
     let arguments: Vec<_> = tensors.into_iter().chain(windows.sizes()).collect();
-    output.device().launch("maxpool_forward", geometry::elementwise(output.elements()), &arguments)
+    launch(output, "maxpool_forward", geometry::elementwise(output.elements()), &arguments)
 }
 
 /// The gradient of the input.
@@ -58,7 +58,7 @@ pub(crate) fn maxpool_backward(
     windows.check(grad_input, [grad_output, indices]);
     let tensors = [grad_input, grad_output, indices].map(Argument::from);
     let arguments: Vec<_> = tensors.into_iter().chain(windows.sizes()).collect();
-    grad_input.device().launch("maxpool_backward", geometry::elementwise(grad_input.elements()), &arguments)
+    launch(grad_input, "maxpool_backward", geometry::elementwise(grad_input.elements()), &arguments)
 }
 
 /// output = the mean of each plane of the input, which has as many planes as the output has elements.
@@ -66,7 +66,7 @@ pub(crate) fn averagepool_forward(output: &Tensor, input: &Tensor) -> Result<(),
     let positions = input.elements() / output.elements();
     assert_eq!(input.elements(), output.elements() * positions, "{}", input.name());
     let arguments = [output.into(), input.into(), dimension(positions).into()];
-    output.device().launch("averagepool_forward", geometry::rows(output.elements()), &arguments)
+    launch(output, "averagepool_forward", geometry::rows(output.elements()), &arguments)
 }
 
 /// The gradient of the input.
@@ -74,5 +74,5 @@ pub(crate) fn averagepool_backward(grad_input: &Tensor, grad_output: &Tensor) ->
     let (planes, positions) = (grad_output.elements(), grad_input.elements() / grad_output.elements());
     assert_eq!(grad_input.elements(), planes * positions, "{}", grad_input.name());
     let arguments = [grad_input.into(), grad_output.into(), dimension(planes).into(), dimension(positions).into()];
-    grad_input.device().launch("averagepool_backward", geometry::elementwise(grad_input.elements()), &arguments)
+    launch(grad_input, "averagepool_backward", geometry::elementwise(grad_input.elements()), &arguments)
 }

@@ -2,21 +2,21 @@
 //!
 //! Owns: defaults and every check that can be made before the device is touched. Refuses: to train.
 
+use super::flags::ResnetTechniques;
 use super::model::{Configuration, Model};
 use crate::Error;
 use crate::gpt::{in_range, is_rate};
-use crate::techniques::{Kind, OptimizerArguments, Techniques};
+use crate::techniques::{BatchSize, Kind, Techniques, Workload};
 
-/// Trains a ResNet in fp32 on images made from a seed, each tensor an allocation of its own, as PyTorch would without its
-/// cache.
+/// Trains a ResNet on images made from a seed, each tensor an allocation of its own, as PyTorch would without its cache.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ResnetArguments {
     /// Network to train
     #[arg(long, value_enum, default_value = "tiny")]
     pub model: Model,
-    /// Images in a batch [default: 32]
-    #[arg(long, value_name = "N")]
-    pub batch: Option<u64>,
+    /// Images in a batch, or `auto` for as many as fit, found by trials [default: 32]
+    #[arg(long, value_name = "N|auto")]
+    pub batch: Option<BatchSize>,
     /// Height and width of an image [default: 32 for tiny, else 224]
     #[arg(long, value_name = "N")]
     pub image: Option<u64>,
@@ -26,15 +26,15 @@ pub struct ResnetArguments {
     /// Training steps [default: 30 for tiny, else 3]
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// Optimizer
-    #[arg(long, value_name = "NAME", value_enum, default_value_t = Kind::Momentum)]
-    pub optimizer: Kind,
     /// Learning rate [default: of momentum 0.05 for tiny, else 0.1 · batch / 256; of AdamW 0.001; else as for gpt]
     #[arg(long = "lr", value_name = "RATE")]
     pub learning_rate: Option<f32>,
     /// Seed of the first weights and of the images
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// The memory techniques.
+    #[command(flatten)]
+    pub techniques: ResnetTechniques,
 }
 
 /// What is to be trained, checked.
@@ -71,26 +71,51 @@ impl Plan {
     pub fn new(arguments: &ResnetArguments) -> Result<Plan, Error> {
         let tiny = arguments.model == Model::Tiny;
         let published = arguments.model.configuration();
-        let batch = arguments.batch.unwrap_or(32);
         let configuration = Configuration { classes: arguments.classes.unwrap_or(published.classes), ..published };
-        let optimizer = OptimizerArguments { kind: arguments.optimizer, ..OptimizerArguments::default() };
-        let rate = match arguments.optimizer {
+        let techniques = arguments.techniques.checked(configuration.blocks.iter().sum())?;
+        let image = arguments.image.unwrap_or(if tiny { 32 } else { 224 });
+        let batch = match arguments.batch {
+            Some(BatchSize::Given(images)) => images,
+            // Of `auto`, the smallest: where the search begins.
+            Some(BatchSize::Auto) => {
+                let least = if configuration.last_side(techniques.workload.shortest(image)) == 1 { 2 } else { 1 };
+                least * techniques.ranks.count() * techniques.gradients.micro_batches()
+            }
+            None => 32,
+        };
+        let rate = match techniques.optimizer.kind {
             Kind::Momentum if tiny => 0.05,
             // Goyal et al. 2017: proportional to the batch.
             Kind::Momentum => 0.1 * batch as f32 / 256.0,
-            _ => optimizer.default_rate(1e-3),
+            _ => techniques.optimizer.default_rate(1e-3),
         };
         let plan = Plan {
             configuration,
             batch,
-            image: arguments.image.unwrap_or(if tiny { 32 } else { 224 }),
+            image,
             steps: arguments.steps.unwrap_or(if tiny { 30 } else { 3 }),
             learning_rate: arguments.learning_rate.unwrap_or(rate),
             seed: arguments.seed,
-            techniques: Techniques { optimizer, ..Techniques::default() },
+            techniques,
         };
         plan.check()?;
+        if arguments.batch == Some(BatchSize::Auto) && plan.techniques.workload.workload == Workload::Varying {
+            return Err(Error::Arguments(
+                "--batch auto does not combine with --workload varying: its trials take two steps, and a later one may be larger"
+                    .to_owned(),
+            ));
+        }
         Ok(plan)
+    }
+
+    /// The largest batch that kernels can take.
+    pub(super) fn largest_batch(&self) -> u64 {
+        (MAX_PIXELS / (self.image * self.image)).min(MAX_BATCH)
+    }
+
+    /// Height and width of what the first block reads: convolution and pooling of the stem halve the image, rounding up.
+    pub(super) fn side_of_blocks(&self) -> u64 {
+        self.image.div_ceil(2).div_ceil(2)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -100,13 +125,42 @@ impl Plan {
         in_range("--batch × --image²", batch * image * image, 1, MAX_PIXELS)?;
         in_range("--classes", configuration.classes, 2, MAX_CLASSES)?;
         in_range("--steps", self.steps, 1, 1_000_000_000)?;
-        if batch == 1 && configuration.last_side(image) == 1 {
+        is_rate(self.learning_rate)?;
+        let micro_batches = self.techniques.gradients.micro_batches();
+        let ranks = self.techniques.ranks.count();
+        if !batch.is_multiple_of(ranks) {
             return Err(Error::Arguments(format!(
-                "--batch 1 of --image {image} leaves one value a channel in the last stage, and batch normalisation needs \
-                 two: give a larger batch or image"
+                "--ranks {ranks} does not divide --batch {batch}, which is the batch of all ranks together"
             )));
         }
-        is_rate(self.learning_rate)?;
+        if !(batch / ranks).is_multiple_of(micro_batches) {
+            return Err(Error::Arguments(format!(
+                "--accumulate {micro_batches} does not divide {}",
+                match ranks {
+                    1 => format!("--batch {batch}, which is the whole batch"),
+                    _ => format!("a rank's share of --batch, {}", batch / ranks),
+                }
+            )));
+        }
+        let fewest = configuration.width.min(configuration.classes);
+        if fewest < ranks {
+            return Err(Error::Arguments(format!(
+                "--ranks {ranks} is more than {fewest}, the elements of the smallest parameter: a rank would have no part of it"
+            )));
+        }
+        // Of the smallest pass: normalisation has no variance of one value.
+        let smallest = self.techniques.workload.shortest(image);
+        if batch / ranks / micro_batches == 1 && configuration.last_side(smallest) == 1 {
+            return Err(Error::Arguments(format!(
+                "{} of --image {image}{} leaves one value a channel in the last stage, and batch normalisation needs two: \
+                 give a larger batch or image",
+                match ranks * micro_batches {
+                    1 => "--batch 1".to_owned(),
+                    passes => format!("--batch {batch} in {passes} passes"),
+                },
+                if smallest == image { String::new() } else { format!(", which may vary to {smallest},") },
+            )));
+        }
         Ok(())
     }
 }

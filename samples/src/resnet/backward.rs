@@ -6,10 +6,11 @@
 //! A function takes the gradient of its output and what forward saved, both by value where it is the last to read them,
 //! and gives the gradient of its input, a temporary. Gradients of parameters are written where they belong.
 
+use super::blocks;
 use super::forward::last_part;
 use super::network::{Block, Linear, Network, Norm, Unit};
 use super::pass::{Inputs, Pass, Saved, SavedBlock, SavedStem, SavedUnit};
-use crate::gpt::{Parameter, scopes};
+use crate::gpt::Parameter;
 use crate::operations::{self, BatchNorm, Matrix, Product};
 use crate::{Error, Tensor};
 use memscope_client as memscope;
@@ -23,22 +24,24 @@ pub(super) fn backward(
     saved: Saved,
     log_probabilities: Tensor,
 ) -> Result<(), Error> {
-    let Saved { stem: saved_stem, blocks, features, positions } = saved;
+    let Saved { stem: saved_stem, blocks: kept, features, positions } = saved;
     let grad_logits = loss(pass, inputs, log_probabilities)?;
+    pass.gather(network.head.read())?;
     let grad_features = head(pass, &mut network.head, &features, &grad_logits)?;
+    pass.scatter(network.head.read());
     drop((grad_logits, features));
-    let mut grad = {
+    let grad = {
         let _scope = memscope::scope("avgpool");
         let grad = pass.workspace("avgpool.input.grad", &[grad_features.elements(), positions])?;
         operations::averagepool_backward(&grad, &grad_features)?;
         drop(grad_features);
         grad
     };
-    for (one, saved) in network.blocks.iter_mut().zip(blocks).rev() {
-        let _scopes = scopes::module(&one.name);
-        grad = block(pass, one, grad, saved)?;
-    }
-    stem(pass, &mut network.stem, grad, saved_stem)
+    let grad = blocks::backward(pass, network, grad, kept)?;
+    pass.gather(network.stem.read())?;
+    stem(pass, &mut network.stem, grad, saved_stem)?;
+    pass.scatter(network.stem.read());
+    Ok(())
 }
 
 /// The gradient of the logits (images, classes). As in PyTorch it takes two such temporaries: the log-probabilities' too.
@@ -46,11 +49,21 @@ fn loss(pass: &Pass<'_>, inputs: &Inputs, log_probabilities: Tensor) -> Result<T
     let _scope = memscope::scope("loss");
     let classes = pass.plan.configuration.classes;
     let shape = [pass.images(), classes];
-    let grad_log_probabilities = pass.workspace("loss.log_probabilities.grad", &shape)?;
-    operations::nll_backward(&grad_log_probabilities, &inputs.targets, 1.0 / pass.images() as f32)?;
-    let grad_logits = pass.workspace("logits.grad", &shape)?;
+    let grad_log_probabilities = pass.exact_workspace("loss.log_probabilities.grad", &shape)?;
+    operations::nll_backward(&grad_log_probabilities, &inputs.targets, pass.loss_scale / pass.counted as f32)?;
+    let casts = pass.plan.techniques.precision().casts_logits();
+    let grad_logits = match casts {
+        true => pass.exact_workspace("logits.cast.grad", &shape)?,
+        false => pass.workspace("logits.grad", &shape)?,
+    };
     operations::log_softmax_backward(&grad_logits, &grad_log_probabilities, &log_probabilities, classes)?;
-    Ok(grad_logits)
+    drop((grad_log_probabilities, log_probabilities));
+    if !casts {
+        return Ok(grad_logits);
+    }
+    let low = pass.workspace("logits.grad", &shape)?;
+    operations::cast(&low, &grad_logits, false)?;
+    Ok(low)
 }
 
 /// The gradient of the features (images, channels).
@@ -65,17 +78,24 @@ fn head(
     let inputs = features.elements() / images;
     let grad = Matrix::new(grad_logits, images, classes);
     let grad_features = pass.workspace("avgpool.output.grad", &[images, inputs])?;
-    let weight = Matrix::new(head.weight.weight(), classes, inputs);
-    operations::matmul(&Product::new(&grad_features, grad, weight))?;
-    let (grad_weight, accumulate) = head.weight.reach_gradient()?;
-    let by_features = Product::new(grad_weight, grad.transposed(), Matrix::new(features, images, inputs));
-    operations::matmul(&Product { accumulate, ..by_features })?;
-    let (grad_bias, accumulate) = head.bias.reach_gradient()?;
-    operations::bias_backward(grad_bias, grad_logits, accumulate)?;
+    {
+        let weight = head.weight.in_product(pass.maps())?;
+        operations::matmul(&Product::new(&grad_features, grad, Matrix::new(&weight, classes, inputs)))?;
+    }
+    head.weight.release_cast();
+    head.weight.in_gradient(pass.maps(), &mut |grad_weight, accumulate| {
+        let by_features = Product::new(grad_weight, grad.transposed(), Matrix::new(features, images, inputs));
+        operations::matmul(&Product { accumulate, ..by_features })
+    })?;
+    pass.added(&mut head.weight)?;
+    head.bias.in_gradient(pass.maps(), &mut |grad_bias, accumulate| {
+        operations::bias_backward(grad_bias, grad_logits, accumulate)
+    })?;
+    pass.added(&mut head.bias)?;
     Ok(grad_features)
 }
 
-fn block(
+pub(super) fn block(
     pass: &Pass<'_>,
     block: &mut Block<Parameter>,
     grad_output: Tensor,
@@ -116,7 +136,7 @@ fn stem(pass: &Pass<'_>, one: &mut Unit<Parameter>, grad_output: Tensor, saved: 
     let (grad, input) = norm(pass, one, Rc::new(grad), saved)?;
     // Images need no gradient.
     let _scope = memscope::scope(last_part(&one.name));
-    weight(one, &grad, &input)
+    weight(pass, one, &grad, &input)
 }
 
 /// Through a ReLU, whose output says where its input was positive.
@@ -137,8 +157,11 @@ fn unit(
     let _scope = memscope::scope(last_part(&unit.name));
     let name = format!("{}.input.grad", unit.name);
     let grad_input = pass.workspace(&name, &[saved.input.elements()])?;
-    operations::convolution_backward_input(&grad_input, &grad, unit.convolution.weight.weight(), &saved.shape)?;
-    weight(unit, &grad, &saved)?;
+    {
+        let weight = unit.convolution.weight.in_product(pass.maps())?;
+        operations::convolution_backward_input(&grad_input, &grad, &weight, &saved.shape)?;
+    }
+    weight(pass, unit, &grad, &saved)?;
     Ok(grad_input)
 }
 
@@ -165,11 +188,22 @@ fn norm(
     let norm = BatchNorm { weight: weight.weight(), mean: &mean, rstd: &rstd };
     let (gradients, images) = ([grad_weight, grad_bias], pass.images());
     operations::batchnorm_backward(&grad_input, gradients, &grad_output, &convolved, &norm, images, accumulate)?;
+    pass.added(weight)?;
+    pass.added(bias)?;
     Ok((grad_input, SavedConvolution { input, shape }))
 }
 
-/// The gradient of a convolution's weight.
-fn weight(unit: &mut Unit<Parameter>, grad_output: &Tensor, saved: &SavedConvolution) -> Result<(), Error> {
-    let (grad_weight, accumulate) = unit.convolution.weight.reach_gradient()?;
-    operations::convolution_backward_weight(grad_weight, grad_output, &saved.input, &saved.shape, accumulate)
+/// The gradient of a convolution's weight, whose cast nothing reads any more.
+fn weight(
+    pass: &Pass<'_>,
+    unit: &mut Unit<Parameter>,
+    grad_output: &Tensor,
+    saved: &SavedConvolution,
+) -> Result<(), Error> {
+    let weight = &mut unit.convolution.weight;
+    weight.release_cast();
+    weight.in_gradient(pass.maps(), &mut |grad_weight, accumulate| {
+        operations::convolution_backward_weight(grad_weight, grad_output, &saved.input, &saved.shape, accumulate)
+    })?;
+    pass.added(weight)
 }

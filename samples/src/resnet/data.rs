@@ -4,6 +4,7 @@
 
 use super::network::COLOURS;
 use crate::gpt::random::Random;
+use crate::techniques::parts;
 use std::f32::consts::TAU;
 
 /// A batch on the host.
@@ -13,6 +14,14 @@ pub struct Batch {
     pub images: Vec<f32>,
     /// The class of each image.
     pub targets: Vec<i64>,
+}
+
+impl Batch {
+    /// The batch as `count` micro-batches; `count` divides its images.
+    pub(super) fn micro_batches(&self, count: u64) -> Vec<Batch> {
+        let images = parts(&self.images, count);
+        images.zip(parts(&self.targets, count)).map(|(images, targets)| Batch { images, targets }).collect()
+    }
 }
 
 /// The targets of a step, counted from 1: classes by chance.

@@ -1,15 +1,16 @@
-//! `memscope sample resnet`: trains a ResNet in fp32, with a backward pass by hand.
+//! `memscope sample resnet`: trains a ResNet, with a backward pass by hand.
 //!
 //! Owns: the trainer, from its arguments to its lines of progress. Refuses: to choose a device (it takes the first that
 //! the driver shows) and to know whether it is profiled.
 //!
 //! | file | what |
 //! | --- | --- |
-//! | arguments | the arguments, their defaults and checks: a [`Plan`] |
+//! | arguments, flags | the arguments, their defaults and checks: a [`Plan`]; those of memory techniques |
 //! | model, network | sizes; parameters, running statistics and their first values |
 //! | data | images made from a seed |
 //! | trainer | the phases of a step |
 //! | pass, forward, backward | one pass, and what is saved between its halves |
+//! | blocks | the residual blocks one after another, and what each keeps or computes again |
 //!
 //! Parameters and their optimizers are those of [`crate::gpt`] and [`crate::techniques`].
 //!
@@ -17,7 +18,9 @@
 
 mod arguments;
 mod backward;
+mod blocks;
 mod data;
+mod flags;
 mod forward;
 mod model;
 mod network;
@@ -26,43 +29,32 @@ mod trainer;
 
 pub use arguments::{Plan, ResnetArguments};
 pub use data::{Batch, images, targets};
+pub use flags::ResnetTechniques;
 pub use model::{BlockKind, Configuration, Model};
 pub use trainer::Trainer;
 
-pub use crate::gpt::Outcome;
+pub use crate::training::Outcome;
 
-use crate::{Device, Error};
-use std::io::Write;
-use std::time::{Duration, Instant};
+use crate::techniques::BatchSize;
+use crate::{Error, training};
 
-/// What a trainer tells while it runs.
+/// What is trained, and where.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Progress {
-    /// The weights are on the device.
-    Started {
-        /// Which network.
-        model: Model,
-        /// What is trained.
-        plan: Box<Plan>,
-        /// How many numbers the parameters are.
-        parameters: u64,
-        /// The device's name.
-        device: String,
-        /// True when memscope simulates the device.
-        simulated: bool,
-    },
-    /// A step is done.
-    Step {
-        /// Its number, from 1.
-        number: u64,
-        /// How many there will be.
-        of: u64,
-        /// Its loss; none on a device that does not compute.
-        loss: Option<f32>,
-        /// How long it took.
-        time: Duration,
-    },
+pub struct Started {
+    /// Which network.
+    pub model: Model,
+    /// What is trained.
+    pub plan: Plan,
+    /// How many numbers the parameters are.
+    pub parameters: u64,
+    /// The device's name.
+    pub device: String,
+    /// True when memscope simulates the device.
+    pub simulated: bool,
 }
+
+/// What the trainer tells while it runs.
+pub type Progress = training::Progress<Started>;
 
 /// Trains, and tells of each step.
 ///
@@ -74,17 +66,30 @@ pub fn train(
 ) -> Result<Outcome, Error> {
     let plan = Plan::new(arguments)?;
     let parameters = plan.configuration.parameter_count();
-    let device = Device::open()?;
-    let (name, simulated) = (device.name().to_owned(), device.is_simulated());
-    let mut trainer = Trainer::new(&plan, device)?;
-    let of = plan.steps;
-    progress(Progress::Started { model: arguments.model, plan: Box::new(plan), parameters, device: name, simulated })?;
-    let mut losses = Vec::new();
-    for number in 1..=of {
-        let start = Instant::now();
-        let loss = trainer.step()?;
-        losses.push(loss);
-        progress(Progress::Step { number, of, loss, time: start.elapsed() })?;
+    let group = training::place(&plan.techniques.ranks)?;
+    let plan = match arguments.batch {
+        Some(BatchSize::Auto) => {
+            let steps = |batch, device, group, count| {
+                let mut trainer = Trainer::in_group(&Plan { batch, ..plan.clone() }, device, group)?;
+                (0..count).try_for_each(|_| trainer.uncounted_step().map(|_| ()))
+            };
+            let bounds = [plan.batch, plan.largest_batch()];
+            let batch = training::largest_batch(bounds, group.as_ref(), &steps, progress)?;
+            Plan { batch, ..plan }
+        }
+        _ => plan,
+    };
+    let device = training::device(group.as_ref())?;
+    let (device_name, simulated) = (device.name().to_owned(), device.is_simulated());
+    let mut trainer = Trainer::in_group(&plan, device, group)?;
+    let (of, model) = (plan.steps, arguments.model);
+    progress(Progress::Started(Box::new(Started { model, plan, parameters, device: device_name, simulated })))?;
+    for choice in [trainer.exchange(), trainer.choice()].into_iter().flatten() {
+        progress(Progress::Chosen(choice))?;
+    }
+    let losses = training::steps(of, &mut || Ok((trainer.step()?, trainer.scaled())), progress)?;
+    if let Some(count) = trainer.pool() {
+        progress(Progress::Pool(count))?;
     }
     Ok(Outcome { parameters, losses })
 }
@@ -94,32 +99,21 @@ pub fn train(
 /// # Errors
 /// As [`train`]; the error's text is one line, for the caller to print.
 pub fn run(arguments: &ResnetArguments) -> Result<(), Error> {
-    let mut output = std::io::stdout();
-    train(arguments, &mut |progress| {
-        writeln!(output, "{progress}")?;
-        Ok(output.flush()?)
-    })?;
-    Ok(())
+    let check = || Plan::new(arguments).map(|_| ());
+    training::run(&arguments.techniques.ranks, check, |progress| train(arguments, progress))
 }
 
-impl std::fmt::Display for Progress {
+impl std::fmt::Display for Started {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Progress::Started { model, plan, parameters, device, simulated } => {
-                let Plan { batch, image, configuration, .. } = &**plan;
-                let simulated = if *simulated { " (simulated)" } else { "" };
-                write!(
-                    f,
-                    "{}, {} classes: {parameters} parameters; batch {batch} × {image} × {image} pixels, on \
-                     {device}{simulated}",
-                    model.name(),
-                    configuration.classes
-                )
-            }
-            Progress::Step { number, of, loss, time } => {
-                let loss = loss.map_or("not computed".to_owned(), |loss| format!("{loss:.4}"));
-                write!(f, "step {number}/{of}  loss {loss}  {:.2} s", time.as_secs_f64())
-            }
-        }
+        let Started { model, plan, parameters, device, simulated } = self;
+        let Plan { batch, image, configuration, .. } = plan;
+        let simulated = if *simulated { " (simulated)" } else { "" };
+        write!(
+            f,
+            "{}, {} classes: {parameters} parameters; batch {batch} × {image} × {image} pixels, on {device}{simulated}",
+            model.name(),
+            configuration.classes
+        )?;
+        plan.techniques.ranks.write_others(f)
     }
 }

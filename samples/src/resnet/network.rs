@@ -58,12 +58,33 @@ pub(crate) struct Block<P> {
     pub downsample: Option<Unit<P>>,
 }
 
+impl<P> Unit<P> {
+    /// Every parameter that its passes read.
+    pub fn read(&self) -> [&P; 3] {
+        [&self.convolution.weight, &self.norm.weight, &self.norm.bias]
+    }
+}
+
+impl<P> Block<P> {
+    /// Every parameter that its passes read.
+    pub fn read(&self) -> Vec<&P> {
+        self.units.iter().chain(&self.downsample).flat_map(Unit::read).collect()
+    }
+}
+
 /// A fully connected layer: output = input · weightᵀ + bias.
 pub(crate) struct Linear<P> {
     /// (outputs, inputs)
     pub weight: P,
     /// (outputs)
     pub bias: P,
+}
+
+impl<P> Linear<P> {
+    /// Both parameters.
+    pub fn read(&self) -> [&P; 2] {
+        [&self.weight, &self.bias]
+    }
 }
 
 /// All tensors of a network that outlive a step, each a `P`.

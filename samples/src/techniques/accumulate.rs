@@ -9,11 +9,14 @@ use crate::gpt::Batch;
 /// A batch as `count` micro-batches; `count` divides its sequences. The loss of each is its share of the batch's: `counted`
 /// stays that of the whole.
 pub(crate) fn micro_batches(batch: &Batch, count: u64) -> Vec<Batch> {
-    let rows = batch.tokens.len() / count as usize;
-    let parts = batch.tokens.chunks(rows).zip(batch.targets.chunks(rows));
-    parts
-        .map(|(tokens, targets)| Batch { tokens: tokens.to_vec(), targets: targets.to_vec(), counted: batch.counted })
-        .collect()
+    let parts = parts(&batch.tokens, count).zip(parts(&batch.targets, count));
+    parts.map(|(tokens, targets)| Batch { tokens, targets, counted: batch.counted }).collect()
+}
+
+/// Values in `count` equal parts, in their order. Of no values each part has none.
+pub(crate) fn parts<T: Clone>(values: &[T], count: u64) -> impl Iterator<Item = Vec<T>> {
+    let each = values.len() / count as usize;
+    (0..count as usize).map(move |part| values[part * each..(part + 1) * each].to_vec())
 }
 
 #[cfg(test)]

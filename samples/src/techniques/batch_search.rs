@@ -18,15 +18,15 @@ pub(crate) const SCOPE: &str = "batch.auto";
 /// What `--batch` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BatchSize {
-    /// So many sequences.
-    Sequences(u64),
+    /// So many sequences or images.
+    Given(u64),
     /// As many as fit.
     Auto,
 }
 
 impl From<u64> for BatchSize {
-    fn from(sequences: u64) -> Self {
-        BatchSize::Sequences(sequences)
+    fn from(count: u64) -> Self {
+        BatchSize::Given(count)
     }
 }
 
@@ -36,10 +36,9 @@ impl std::str::FromStr for BatchSize {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "auto" => Ok(BatchSize::Auto),
-            number => number
-                .parse()
-                .map(BatchSize::Sequences)
-                .map_err(|_| format!("`{number}` is neither a number of sequences nor `auto`")),
+            number => {
+                number.parse().map(BatchSize::Given).map_err(|_| format!("`{number}` is neither a number nor `auto`"))
+            }
         }
     }
 }
@@ -123,7 +122,7 @@ mod tests {
     #[test]
     fn a_size_is_a_number_or_auto() {
         assert_eq!("auto".parse(), Ok(BatchSize::Auto));
-        assert_eq!("12".parse(), Ok(BatchSize::Sequences(12)));
+        assert_eq!("12".parse(), Ok(BatchSize::Given(12)));
         assert!("twelve".parse::<BatchSize>().unwrap_err().contains("`twelve`"));
     }
 }

@@ -54,7 +54,7 @@ impl FromStr for Checkpoint {
 
 impl Checkpoint {
     /// Checks that the segments are not longer than the model.
-    pub(super) fn check(self, layers: u64) -> Result<(), Error> {
+    pub(crate) fn check(self, layers: u64) -> Result<(), Error> {
         match self {
             Checkpoint::Every(every) if !(1..=layers).contains(&every) => Err(Error::Arguments(format!(
                 "--checkpoint every={every} is out of range: the model has {layers} layers, so it must be 1 to {layers}"
@@ -119,6 +119,45 @@ impl std::fmt::Display for Choice {
     }
 }
 
+/// What `auto` chose for layers that are not alike, such as the blocks of a ResNet.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct UnlikeChoice {
+    layers: u64,
+    pub every: u64,
+    /// The most bytes of activations of the layers with it, and with nothing computed again.
+    bytes: u64,
+    plain: u64,
+}
+
+impl UnlikeChoice {
+    /// The length that keeps least, from what each layer keeps beside its input, and its input takes, in bytes. While a segment's
+    /// backward lasts there are the inputs of it and those before it, and all that its own layers keep.
+    pub fn new(kept: &[u64], inputs: &[u64]) -> UnlikeChoice {
+        let layers = kept.len() as u64;
+        let bytes = |every: u64| {
+            let mut boundaries = 0;
+            let mut in_backward = |segment: Range<usize>| {
+                boundaries += inputs[segment.start];
+                boundaries + kept[segment].iter().sum::<u64>()
+            };
+            Checkpoint::Every(every).segments(layers).into_iter().flatten().map(&mut in_backward).max().unwrap_or(0)
+        };
+        let every = (1..=layers).min_by_key(|&every| bytes(every)).expect("there is a layer");
+        UnlikeChoice { layers, every, bytes: bytes(every), plain: inputs[0] + kept.iter().sum::<u64>() }
+    }
+}
+
+impl std::fmt::Display for UnlikeChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let UnlikeChoice { layers, every, bytes, plain } = self;
+        write!(
+            f,
+            "checkpoint every={every}: of all lengths it keeps least, activations of the {layers} blocks {bytes} bytes instead of \
+             {plain}"
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +190,15 @@ mod tests {
             }
         }
         assert_eq!(Choice::new(12, 384, 12).every, 1, "GPT-2: inputs are small beside what a layer keeps");
+    }
+
+    /// By hand: segments of one: 10 + 100, 10 + 20 + 50, 10 + 20 + 5 + 60; of two: (2) 10 + 100, 10 + 20 + 50 + 60; of three 220.
+    #[test]
+    fn unlike_layers_are_tried_one_by_one() {
+        let choice = UnlikeChoice::new(&[100, 50, 60], &[10, 20, 5]);
+        assert_eq!((choice.every, choice.bytes, choice.plain), (1, 110, 220));
+        // Where inputs are large beside what is kept: 10 + 10 + 10 + 1 = 31 of one, 10 + 10 + 2 = 22 of two, 10 + 3 of three.
+        assert_eq!(UnlikeChoice::new(&[1, 1, 1], &[10, 10, 10]).every, 3);
     }
 
     #[test]

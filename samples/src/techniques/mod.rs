@@ -30,14 +30,14 @@ mod sharing;
 mod workload;
 mod zero_grad;
 
-pub(crate) use accumulate::micro_batches;
+pub(crate) use accumulate::{micro_batches, parts};
 pub use activations::ActivationArguments;
 pub(crate) use adafactor::Factors;
 pub use batch_search::BatchSize;
 pub use caching::PoolCount;
 pub(crate) use caching::{Pool, Source};
 pub use checkpoint::Checkpoint;
-pub(crate) use checkpoint::Choice;
+pub(crate) use checkpoint::{Choice, UnlikeChoice};
 pub use compress_activations::Compression;
 pub(crate) use eight_bit::States;
 pub use flash_attention::Attention;

@@ -66,6 +66,14 @@ impl RankArguments {
         self.ranks.unwrap_or(1)
     }
 
+    /// Writes how many more devices there are than the first, and what they share out.
+    pub(crate) fn write_others(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.parallel.filter(|_| self.count() > 1) {
+            None => Ok(()),
+            Some(parallel) => write!(f, " and {} more: {}", self.count() - 1, parallel.word()),
+        }
+    }
+
     /// Checks that the flags combine.
     pub(super) fn check(&self, techniques: &Techniques) -> Result<(), Error> {
         let refused = |text: String| Err(Error::Arguments(text));
@@ -133,10 +141,12 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    /// Joins the other ranks, which do so at the same time.
-    pub fn new(group: Group, parallel: Parallel, optimizer: Kind, device: &Device) -> Result<Rank, Error> {
+    /// Joins the other ranks, if there are any, which do so at the same time.
+    pub fn join(group: Option<Group>, techniques: &Techniques, device: &Device) -> Result<Option<Rank>, Error> {
+        let Some((group, parallel)) = group.zip(techniques.ranks.parallel) else { return Ok(None) };
         let exchange = Exchange::choose(&group, device.is_simulated())?;
-        Ok(Rank { group, parallel, exchange, optimizer, buckets: Vec::new() })
+        let optimizer = techniques.optimizer.kind;
+        Ok(Some(Rank { group, parallel, exchange, optimizer, buckets: Vec::new() }))
     }
 
     /// This rank's part of a tensor of so many elements.

@@ -2,8 +2,8 @@
 //!
 //! - `--allocator caching` takes tensors from a pool ([`super::caching`]) instead of the driver: reserved is what the pool
 //!   holds, live what tensors asked for, cached the difference.
-//! - `--workload varying` gives each step a sequence of its own length, between a quarter of `--seq` and `--seq`, drawn from
-//!   the seed. Activations and inputs follow it. With a cache, blocks of one length are cut up for the next, and what is left
+//! - `--workload varying` gives each step sequences of their own length, or images of their own side, between a quarter of
+//!   `--seq` or `--image` and all of it, drawn from the seed. Activations and inputs follow it. With a cache, blocks of one length are cut up for the next, and what is left
 //!   between them fits nothing: fragmentation, which is seen in reserved, never in live.
 //! - `--empty-cache` gives every segment without a block in use back after each step, as torch.cuda.empty_cache() does:
 //!   reserved falls to the segments that something live holds, and the next step asks the driver again.
@@ -26,10 +26,10 @@ pub enum Allocator {
 /// Steps that are alike, or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Workload {
-    /// Every step has sequences of the same length
+    /// Every step has sequences of the same length, or images of the same size
     #[default]
     Fixed,
-    /// Each step has a length of its own, from a quarter of --seq to --seq
+    /// Each step has a length or size of its own, from a quarter of --seq or --image to all of it
     Varying,
 }
 
@@ -39,7 +39,7 @@ pub struct WorkloadArguments {
     /// Where tensors get memory
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     pub allocator: Allocator,
-    /// Lengths of the sequences of each step
+    /// Lengths of the sequences, or sizes of the images, of each step
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     pub workload: Workload,
     /// Give segments of the caching allocator in which nothing is live back after each step
@@ -62,14 +62,20 @@ impl WorkloadArguments {
         Ok(())
     }
 
-    /// Tokens in a sequence of step `step`, counted from 1, where the longest has `longest`.
+    /// Tokens in a sequence, or pixels of an image's side, of step `step`, counted from 1, where the most are `longest`.
     pub fn length(&self, longest: u64, seed: u64, step: u64) -> u64 {
+        let shortest = self.shortest(longest);
         match self.workload {
             Workload::Fixed => longest,
-            Workload::Varying => {
-                let shortest = longest.div_ceil(4);
-                shortest + Random::new(seed, &[0, PURPOSE, step]).below(longest - shortest + 1)
-            }
+            Workload::Varying => shortest + Random::new(seed, &[0, PURPOSE, step]).below(longest - shortest + 1),
+        }
+    }
+
+    /// The least that [`WorkloadArguments::length`] may give.
+    pub(crate) fn shortest(&self, longest: u64) -> u64 {
+        match self.workload {
+            Workload::Fixed => longest,
+            Workload::Varying => longest.div_ceil(4),
         }
     }
 }

@@ -97,7 +97,7 @@ fn the_largest_batch_is_that_of_the_formula() {
         let mut plans = Vec::new();
         gpt::train(&accumulated, &mut |progress| {
             plans.extend(match progress {
-                Progress::Started { plan, .. } => Some(plan.batch),
+                Progress::Started(started) => Some(started.plan.batch),
                 _ => None,
             });
             Ok(())

@@ -3,17 +3,17 @@
 use crate::device::{self, COMPUTING, Simulated};
 use cudarc::driver::result::mem_get_info;
 use memscope_samples::Device;
-use memscope_samples::resnet::{self, Model, Plan, Progress, ResnetArguments, Trainer};
+use memscope_samples::resnet::{self, Model, Plan, Progress, ResnetArguments, ResnetTechniques, Trainer};
 use memscope_samples::techniques::Kind;
 
 /// The tiny network, on small images.
-fn tiny() -> ResnetArguments {
-    let (batch, image, classes) = (Some(16), Some(24), Some(6));
-    let (steps, optimizer) = (Some(30), Kind::Momentum);
-    ResnetArguments { model: Model::Tiny, batch, image, classes, steps, optimizer, learning_rate: None, seed: 1 }
+pub fn tiny() -> ResnetArguments {
+    let (batch, image, classes) = (Some(16.into()), Some(24), Some(6));
+    let (steps, techniques) = (Some(30), ResnetTechniques::default());
+    ResnetArguments { model: Model::Tiny, batch, image, classes, steps, learning_rate: None, seed: 1, techniques }
 }
 
-fn losses(arguments: &ResnetArguments) -> Vec<f32> {
+pub fn losses(arguments: &ResnetArguments) -> Vec<f32> {
     let outcome = resnet::train(arguments, &mut |_| Ok(())).unwrap();
     outcome.losses.into_iter().map(|loss| loss.expect("this device computes")).collect()
 }
@@ -37,7 +37,8 @@ fn the_tiny_network_learns_and_repeats_bit_for_bit() {
 fn it_learns_with_every_optimizer() {
     device::run("resnet_training::it_learns_with_every_optimizer", COMPUTING, || {
         for optimizer in [Kind::Sgd, Kind::AdamW, Kind::AdamW8bit, Kind::Adafactor] {
-            let losses = losses(&ResnetArguments { optimizer, ..tiny() });
+            let techniques = ResnetTechniques { optimizer, ..ResnetTechniques::default() };
+            let losses = losses(&ResnetArguments { techniques, ..tiny() });
             let end = losses[losses.len() - 5..].iter().sum::<f32>() / 5.0;
             assert!(end < 6_f32.ln() / 2.0, "{optimizer:?}: after {} steps {end}: {losses:?}", losses.len());
         }
@@ -98,13 +99,13 @@ fn without_compute_a_large_network_takes_no_time() {
     device::run(test, Simulated { device: "h100-80gb", computes: false }, || {
         let arguments = ResnetArguments {
             model: Model::Resnet152,
-            batch: Some(256),
+            batch: Some(256.into()),
             image: None,
             classes: None,
             steps: Some(2),
-            optimizer: Kind::Momentum,
             learning_rate: None,
             seed: 1,
+            techniques: ResnetTechniques::default(),
         };
         let mut lines = Vec::new();
         let outcome = resnet::train(&arguments, &mut |progress: Progress| {

@@ -316,7 +316,7 @@ mod tests {
         let output = format!("{}\n{}\n", line(1, Some(5.5)), line(2, Some(4.25)));
         assert_eq!(last_loss(&output), Some(4.25));
         assert_eq!(last_loss(&format!("{}\n", line(2, None))), None);
-        let line = resnet::Progress::Step { number: 1, of: 1, loss: Some(2.5), time }.to_string();
+        let line = resnet::Progress::Step { number: 1, of: 1, loss: Some(2.5), scaled: None, time }.to_string();
         assert_eq!(last_loss(&line), Some(2.5));
         assert_eq!(last_loss(""), None);
     }
@@ -333,12 +333,12 @@ mod tests {
                 _ => panic!("a sample"),
             }
         };
-        let started = gpt::Progress::Started {
-            plan: Box::new(plan("--batch 12")),
+        let started = gpt::Progress::Started(Box::new(gpt::Started {
+            plan: plan("--batch 12"),
             parameters: 3,
             device: "a device".to_owned(),
             simulated: true,
-        };
+        }));
         let output = format!("batch 16: out of device memory\nbatch 12: fits\n{started}\nstep 1/1  loss 2.0  0.1 s\n");
         assert_eq!(told_batch(&output), Some(12));
         assert_eq!(told_batch("batch 16: fits\n"), None);

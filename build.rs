@@ -1,4 +1,4 @@
-//! Builds what the `memscope` binary carries: the interposer and the simulator, as bytes for `include_bytes!`.
+//! Builds what the `memscope` binary carries: the interposer, the simulator and the simulated CUDA libraries, as bytes for `include_bytes!`.
 //!
 //! A nested cargo with a target folder of its own under OUT_DIR, so that it never waits for the outer one's lock. Owns: which
 //! libraries are embedded and under which profile. Refuses: to know what is in them.
@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Package, profile, file that cargo leaves, name of the environment variable that `src/embedded.rs` reads.
-const LIBRARIES: [(&str, &str, &str, &str); 2] = [
+const LIBRARIES: [(&str, &str, &str, &str); 3] = [
     ("memscope-interposer", "preload", "libmemscope_interposer.so", "MEMSCOPE_EMBED_INTERPOSER"),
     ("memscope-simulator", "release", "libmemscope_simulator.so", "MEMSCOPE_EMBED_SIMULATOR"),
+    ("memscope-runtime", "release", "libmemscope_runtime.so", "MEMSCOPE_EMBED_RUNTIME"),
 ];
 
 /// Rooms whose change makes the embedded libraries stale.

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 
 static INTERPOSER: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_INTERPOSER"));
 static SIMULATOR: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_SIMULATOR"));
+static RUNTIME: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_RUNTIME"));
 
 /// The libraries on disk.
 pub struct Libraries {
@@ -21,6 +22,8 @@ pub struct Libraries {
     pub interposer: PathBuf,
     /// Folder with the simulated libcuda.so.1, libcuda.so and libnvidia-ml.so.1.
     pub simulator: PathBuf,
+    /// Folder with the simulated CUDA libraries above the driver: one file under each of [`RUNTIME_NAMES`].
+    pub runtime: PathBuf,
 }
 
 /// Characters that a path in LD_PRELOAD or LD_LIBRARY_PATH cannot have: they separate, or begin a name to be expanded.
@@ -28,6 +31,36 @@ const SEPARATORS: &[u8] = b" :;$\t\n";
 
 /// Names under which the simulator is found by programs: cudarc looks for libcuda.so first, runtimes for libcuda.so.1.
 const SIMULATOR_NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"];
+
+const RUNTIME_FILE: &str = "libmemscope_runtime.so";
+
+/// Names under which PyTorch's libraries ask for the CUDA libraries above the driver, in CUDA 12 and 13.
+pub const RUNTIME_NAMES: [&str; 24] = [
+    "libcudart.so.12",
+    "libcudart.so.13",
+    "libcublas.so.12",
+    "libcublas.so.13",
+    "libcublasLt.so.12",
+    "libcublasLt.so.13",
+    "libcudnn.so.9",
+    "libcufft.so.11",
+    "libcufft.so.12",
+    "libcufile.so.0",
+    "libcupti.so.12",
+    "libcupti.so.13",
+    "libcurand.so.10",
+    "libcusolver.so.11",
+    "libcusolver.so.12",
+    "libcusparse.so.12",
+    "libcusparseLt.so.0",
+    "libnccl.so.2",
+    "libnvJitLink.so.12",
+    "libnvJitLink.so.13",
+    "libnvrtc.so.12",
+    "libnvrtc.so.13",
+    "libnvshmem_host.so.3",
+    "libnvToolsExt.so.1",
+];
 
 /// Writes the libraries to the cache folder, unless they are there already.
 pub fn install() -> Result<Libraries> {
@@ -39,7 +72,13 @@ pub fn install() -> Result<Libraries> {
     for name in SIMULATOR_NAMES {
         install_file(&simulator.join(name), SIMULATOR)?;
     }
-    Ok(Libraries { interposer, simulator })
+    let runtime = folder.join("runtime");
+    make_folder(&runtime)?;
+    install_file(&runtime.join(RUNTIME_FILE), RUNTIME)?;
+    for name in RUNTIME_NAMES {
+        install_link(&runtime.join(name), RUNTIME_FILE)?;
+    }
+    Ok(Libraries { interposer, simulator, runtime })
 }
 
 /// The interposer's bytes, for checks that need not write it.
@@ -51,7 +90,7 @@ pub fn interposer() -> &'static [u8] {
 fn fingerprint() -> u64 {
     // FNV-1a over 8-byte words; it tells builds apart, nothing more.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for library in [INTERPOSER, SIMULATOR] {
+    for library in [INTERPOSER, SIMULATOR, RUNTIME] {
         for chunk in library.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -117,4 +156,19 @@ fn install_file(path: &Path, content: &[u8]) -> Result<()> {
         fs::rename(&temporary, path)
     };
     write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A link to a file of the same folder: the loader takes all names for one library only if they lead to one file.
+fn install_link(path: &Path, target: &str) -> Result<()> {
+    if fs::read_link(path).is_ok_and(|present| present == Path::new(target)) {
+        return Ok(());
+    }
+    let name = path.file_name().unwrap_or(OsStr::new("library")).to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let link = || {
+        let _ = fs::remove_file(&temporary);
+        std::os::unix::fs::symlink(target, &temporary)?;
+        fs::rename(&temporary, path)
+    };
+    link().with_context(|| format!("cannot write {}", path.display()))
 }

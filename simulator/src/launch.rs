@@ -7,7 +7,7 @@ use crate::copy::{Claim, side};
 use crate::device::{BLOCK_DIMENSIONS, GRID_DIMENSIONS};
 use crate::error::{CUresult, Status};
 use crate::module::{self, Function};
-use crate::process::process;
+use crate::process::{computes, process};
 use crate::registry::Handle;
 use crate::{context, stream, trace};
 use memscope_kernels::{Arguments, Launch, ParameterType};
@@ -38,7 +38,7 @@ pub unsafe fn launch(
     stream::ordered(stream)?;
     // SAFETY: the caller vouches for the parameters.
     let cells = unsafe { read_parameters(&function, parameters, extra)? };
-    if !process.settings.compute {
+    if !computes() {
         return Ok(());
     }
     let Some(kernel) = function.kernel else {

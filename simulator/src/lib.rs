@@ -11,6 +11,7 @@
 //! - `process`, `settings`, `state`: this process, what the environment asks, what all processes share.
 //! - `device`, `context`, `stream`, `event`, `module` (with `ptx`), `launch`: the objects of the API.
 //! - `memory`, `copy`, `side_table`: addresses, bytes, and what stands in for bytes in a memory-only run.
+//! - `memory_only`: what the simulated CUDA runtime tells the driver.
 //! - `registry`, `lock`, `error`, `trace`: handles, a lock, result codes, the trace.
 
 mod context;
@@ -22,6 +23,7 @@ mod event;
 mod launch;
 mod lock;
 mod memory;
+mod memory_only;
 mod module;
 mod nvml;
 mod proc_address;

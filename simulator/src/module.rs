@@ -9,7 +9,7 @@ use crate::device::{SHARED_PER_BLOCK, THREADS_PER_BLOCK};
 use crate::error::{CUresult, Status};
 use crate::lock::Lock;
 use crate::memory::{Kind, MEMORY};
-use crate::process::process;
+use crate::process::{computes, process};
 use crate::ptx::{Entry, Ptx};
 use crate::registry::{Handle, Registry};
 use memscope_kernels::Kernel;
@@ -103,7 +103,7 @@ fn place_globals(context: &Context, ptx: &Ptx) -> Result<BTreeMap<String, (u64, 
     for global in ptx.globals.iter().filter(|global| global.bytes > 0) {
         let mut memory = MEMORY.lock();
         let address = memory.allocate(process, context, global.bytes as u64, Kind::Global)?;
-        if process.settings.compute {
+        if computes() {
             // SAFETY: the range was just allocated, and the initial bytes are at most as many.
             unsafe { std::ptr::copy_nonoverlapping(global.initial.as_ptr(), address as *mut u8, global.initial.len()) };
         } else {

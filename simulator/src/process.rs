@@ -29,6 +29,7 @@ struct Opened {
 static OPENED: OnceLock<Result<Opened, StateError>> = OnceLock::new();
 static PROCESS: OnceLock<Result<Process, CUresult>> = OnceLock::new();
 static FORKED: AtomicBool = AtomicBool::new(false);
+static MEMORY_ONLY: AtomicBool = AtomicBool::new(false);
 
 fn opened() -> Result<&'static Opened, CUresult> {
     let opened = OPENED.get_or_init(|| {
@@ -93,7 +94,12 @@ pub fn process() -> Result<&'static Process, CUresult> {
 
 /// False in a memory-only run, in which device memory is never touched.
 pub fn computes() -> bool {
-    process().is_ok_and(|process| process.settings.compute)
+    process().is_ok_and(|process| process.settings.compute) && !MEMORY_ONLY.load(Ordering::Relaxed)
+}
+
+/// Makes this process a memory-only one, whatever its environment says.
+pub fn stop_computing() {
+    MEMORY_ONLY.store(true, Ordering::Relaxed);
 }
 
 impl Process {

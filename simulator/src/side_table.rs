@@ -58,6 +58,13 @@ impl SideTable {
         }
     }
 
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        if !self.entries.is_empty() {
+            *self = SideTable::new();
+        }
+    }
+
     /// The bytes at `address`, if one entry covers all of them.
     pub fn read(&mut self, address: u64, bytes: u64) -> Option<&[u8]> {
         let (start, entry) = self.covering(address, bytes)?;

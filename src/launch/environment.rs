@@ -8,7 +8,7 @@ use std::path::Path;
 use memscope_wire::env as names;
 
 use crate::arguments::RecordArguments;
-use crate::embedded::Libraries;
+use crate::embedded::{Libraries, RUNTIME_NAMES};
 
 /// One variable to set.
 pub struct Variable {
@@ -19,19 +19,30 @@ pub struct Variable {
 }
 
 /// All variables of a run: the preload before what the user preloads, the session, and the simulator when it is asked for.
+///
+/// The simulated CUDA libraries are preloaded by their bare names and found through LD_LIBRARY_PATH: a library that PyTorch
+/// needs is then loaded already under the name that it asks for, and its own search path, which comes first, is not followed.
 pub fn variables(record: &RecordArguments, libraries: &Libraries, session: &Path, logs: &Path) -> Vec<Variable> {
     let mut all = vec![
-        prepend("LD_PRELOAD", libraries.interposer.as_os_str()),
         Variable { name: names::LOG_DIR, value: logs.into() },
         Variable { name: names::SESSION, value: session.into() },
     ];
+    let mut preload = libraries.interposer.clone().into_os_string();
     if let Some(devices) = simulated(record) {
-        all.push(prepend("LD_LIBRARY_PATH", libraries.simulator.as_os_str()));
+        for name in RUNTIME_NAMES {
+            preload.push(":");
+            preload.push(name);
+        }
+        let mut folders = libraries.runtime.clone().into_os_string();
+        folders.push(":");
+        folders.push(&libraries.simulator);
+        all.push(prepend("LD_LIBRARY_PATH", &folders));
         all.push(Variable { name: names::SIMULATED, value: "1".into() });
         all.push(Variable { name: names::SIMULATOR_DEVICES, value: devices.into() });
         all.push(Variable { name: names::SIMULATOR_STATE, value: logs.join("simulator.state").into() });
         all.push(Variable { name: names::SIMULATOR_COMPUTE, value: if record.no_compute { "0" } else { "1" }.into() });
     }
+    all.push(prepend("LD_PRELOAD", &preload));
     all
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Room, and the rooms that it may depend on.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     ("memscope-wire", &[]),
     ("memscope-client", &[]),
     ("memscope-interposer", &["memscope-wire"]),
@@ -14,6 +14,7 @@ const ALLOWED: [(&str, &[&str]); 9] = [
     ("memscope-tui", &["memscope-core"]),
     ("memscope-kernels", &[]),
     ("memscope-simulator", &["memscope-kernels", "memscope-wire"]),
+    ("memscope-runtime", &[]),
     ("memscope-samples", &["memscope-kernels", "memscope-client", "memscope-wire"]),
     ("memscope", &["memscope-core", "memscope-tui", "memscope-samples", "memscope-wire"]),
 ];

@@ -176,7 +176,7 @@ impl Memory {
             Kind::Host(_) => host::unmap(address, allocation.reach),
             Kind::Registered(_) => {}
             _ => {
-                if process.settings.compute || allocation.kind == Kind::Managed {
+                if crate::process::computes() || allocation.kind == Kind::Managed {
                     discard(process, address, &allocation);
                 }
                 self.space(allocation.bytes).give_back(address, allocation.reach);
@@ -247,7 +247,7 @@ pub fn leave_context(process: &Process, context: &Context, last: bool) {
 /// Gives a fresh allocation its content. The content is undefined on a real device; here it is zeros, so that runs
 /// repeat, or NaNs when asked. In a memory-only run the memory is not touched.
 fn prepare(process: &Process, address: u64, allocation: &Allocation) {
-    let touch = process.settings.compute || allocation.kind == Kind::Managed;
+    let touch = crate::process::computes() || allocation.kind == Kind::Managed;
     let fresh = allocation.bytes >= LARGE && !process.settings.poison;
     if touch && !fresh {
         let byte = if process.settings.poison { 0xff } else { 0 };

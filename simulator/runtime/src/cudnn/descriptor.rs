@@ -1,0 +1,141 @@
+//! Descriptors of the older API: tensors and filters are remembered, because programs read them back; the others are opaque.
+
+use crate::api::{Out, store};
+use crate::status::CudnnStatus;
+use std::ffi::c_int;
+
+/// Most dimensions of a tensor (CUDNN_DIM_MAX).
+const MOST: usize = 8;
+
+/// What every descriptor is here.
+#[derive(Clone, Copy, Default)]
+pub struct Shape {
+    kind: c_int,
+    format: c_int,
+    count: usize,
+    sizes: [c_int; MOST],
+    strides: [c_int; MOST],
+}
+
+/// # Safety
+/// The pointer must be null or a descriptor of ours, used by one thread at a time.
+unsafe fn shape<'a>(pointer: *mut Shape) -> Result<&'a mut Shape, CudnnStatus> {
+    // SAFETY: as the caller says.
+    unsafe { pointer.as_mut() }.ok_or(CudnnStatus::BAD_PARAM)
+}
+
+/// # Safety
+/// `from` must hold `count` numbers.
+unsafe fn take(from: *const c_int, count: c_int) -> Result<([c_int; MOST], usize), CudnnStatus> {
+    let count = usize::try_from(count).ok().filter(|count| *count <= MOST).ok_or(CudnnStatus::BAD_PARAM)?;
+    let mut numbers = [0; MOST];
+    if from.is_null() {
+        return Err(CudnnStatus::BAD_PARAM);
+    }
+    // SAFETY: as the caller says.
+    unsafe { numbers.as_mut_ptr().copy_from_nonoverlapping(from, count) };
+    Ok((numbers, count))
+}
+
+/// # Safety
+/// `to` must have room for as many numbers as are `wanted`.
+unsafe fn put(to: *mut c_int, numbers: &[c_int; MOST], count: usize, wanted: c_int) {
+    let count = count.min(usize::try_from(wanted).unwrap_or(0));
+    if !to.is_null() {
+        // SAFETY: as the caller says.
+        unsafe { to.copy_from_nonoverlapping(numbers.as_ptr(), count) };
+    }
+}
+
+macro_rules! made_and_destroyed {
+    ($($create:ident $destroy:ident)*) => {
+        api! {$(
+            simulated fn $create(place: Out<'_, *mut Shape>) -> CudnnStatus {
+                store(place, Box::into_raw(Box::default()));
+                Ok(())
+            }
+            simulated fn $destroy(pointer: *mut Shape) -> CudnnStatus {
+                // SAFETY: the program gives its descriptor back, once.
+                unsafe {
+                    shape(pointer)?;
+                    drop(Box::from_raw(pointer));
+                }
+                Ok(())
+            }
+        )*}
+    };
+}
+
+// simulated fn of each name
+made_and_destroyed! {
+    cudnnCreateTensorDescriptor cudnnDestroyTensorDescriptor
+    cudnnCreateFilterDescriptor cudnnDestroyFilterDescriptor
+    cudnnCreateConvolutionDescriptor cudnnDestroyConvolutionDescriptor
+    cudnnCreateActivationDescriptor cudnnDestroyActivationDescriptor
+    cudnnCreateDropoutDescriptor cudnnDestroyDropoutDescriptor
+    cudnnCreatePoolingDescriptor cudnnDestroyPoolingDescriptor
+    cudnnCreateSpatialTransformerDescriptor cudnnDestroySpatialTransformerDescriptor
+    cudnnCreateCTCLossDescriptor cudnnDestroyCTCLossDescriptor
+    cudnnCreateRNNDescriptor cudnnDestroyRNNDescriptor
+    cudnnCreateRNNDataDescriptor cudnnDestroyRNNDataDescriptor
+}
+
+api! {
+    simulated fn cudnnSetTensorNdDescriptor(
+        pointer: *mut Shape, kind: c_int, count: c_int, sizes: *const c_int, strides: *const c_int,
+    ) -> CudnnStatus {
+        // SAFETY: the program gives its descriptor and `count` numbers of each.
+        unsafe {
+            let (taken, count_of) = take(sizes, count)?;
+            let (strides, _) = take(strides, count)?;
+            *shape(pointer)? = Shape { kind, format: 0, count: count_of, sizes: taken, strides };
+        }
+        Ok(())
+    }
+    simulated fn cudnnGetTensorNdDescriptor(
+        pointer: *mut Shape, wanted: c_int, kind: Out<'_, c_int>, count: Out<'_, c_int>, sizes: *mut c_int,
+        strides: *mut c_int,
+    ) -> CudnnStatus {
+        // SAFETY: the program gives its descriptor and room for the wanted numbers.
+        unsafe {
+            let found = shape(pointer)?;
+            store(kind, found.kind);
+            store(count, found.count as c_int);
+            put(sizes, &found.sizes, found.count, wanted);
+            put(strides, &found.strides, found.count, wanted);
+        }
+        Ok(())
+    }
+    simulated fn cudnnSetFilterNdDescriptor(
+        pointer: *mut Shape, kind: c_int, format: c_int, count: c_int, sizes: *const c_int,
+    ) -> CudnnStatus {
+        // SAFETY: the program gives its descriptor and `count` numbers.
+        unsafe {
+            let (sizes, count) = take(sizes, count)?;
+            *shape(pointer)? = Shape { kind, format, count, sizes, strides: [0; MOST] };
+        }
+        Ok(())
+    }
+    simulated fn cudnnGetFilterNdDescriptor(
+        pointer: *mut Shape, wanted: c_int, kind: Out<'_, c_int>, format: Out<'_, c_int>, count: Out<'_, c_int>,
+        sizes: *mut c_int,
+    ) -> CudnnStatus {
+        // SAFETY: the program gives its descriptor and room for the wanted numbers.
+        unsafe {
+            let found = shape(pointer)?;
+            store(kind, found.kind);
+            store(format, found.format);
+            store(count, found.count as c_int);
+            put(sizes, &found.sizes, found.count, wanted);
+        }
+        Ok(())
+    }
+    no_op fn cudnnSetConvolutionNdDescriptor() -> CudnnStatus { Ok(()) }
+    no_op fn cudnnSetConvolutionGroupCount() -> CudnnStatus { Ok(()) }
+    no_op fn cudnnSetConvolutionMathType() -> CudnnStatus { Ok(()) }
+    no_op fn cudnnSetActivationDescriptor() -> CudnnStatus { Ok(()) }
+    no_op fn cudnnSetDropoutDescriptor() -> CudnnStatus { Ok(()) }
+    no_op fn cudnnRestoreDropoutDescriptor() -> CudnnStatus { Ok(()) }
+    no_op fn cudnnSetPooling2dDescriptor() -> CudnnStatus { Ok(()) }
+    no_op fn cudnnSetSpatialTransformerNdDescriptor() -> CudnnStatus { Ok(()) }
+}

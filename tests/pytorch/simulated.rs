@@ -1,0 +1,58 @@
+//! The CUDA build of PyTorch on the simulated device.
+//!
+//! Sizes of parameters and optimizer states are arithmetic. Peaks of the GPT are what PyTorch's own allocator counted in an
+//! earlier, independent simulation of the same libraries; they change with PyTorch's version.
+
+use crate::memscope::{number, stderr};
+use crate::torch::{Run, python, run};
+
+const H100: &str = "--device h100-80gb";
+const MIB: u64 = 1 << 20;
+
+/// What PyTorch reserves equals what the report has, at the end and at the peak, in bytes and in segments.
+#[track_caller]
+fn agrees_with_pytorch(run: &Run) {
+    let Run { said, report, .. } = run;
+    assert_eq!(number(report, "/devices/0/ledger_at_end/reserved"), number(said, "/reserved"), "reserved at the end");
+    assert_eq!(
+        number(report, "/devices/0/peak/reserved/bytes"),
+        number(said, "/peak_reserved"),
+        "reserved at the peak"
+    );
+    let (given, freed) = (number(report, "/totals/allocations"), number(report, "/totals/frees"));
+    assert_eq!(given, number(said, "/segments_made"), "segments made");
+    assert_eq!(freed, number(said, "/segments_freed"), "segments freed");
+}
+
+#[test]
+fn the_device_is_there_and_gives_memory() {
+    let Some(python) = python("the_device_is_there_and_gives_memory") else { return };
+    let run = run(&python, "--device h100-80gb --devices 2", "device");
+    assert_eq!(run.said["available"], true);
+    assert_eq!(run.said["count"], 2);
+    assert_eq!(run.said["name"], "NVIDIA H100 80GB HBM3");
+    assert_eq!(number(&run.said, "/allocated"), 512);
+    assert_eq!(number(&run.said, "/reserved"), 2 * MIB);
+    assert_eq!(run.said["written"], serde_json::json!([0.0, 1.0, 2.0, 3.0]), "what was copied there comes back");
+    assert_eq!(run.said["computed"], serde_json::json!([0.0, 0.0, 0.0, 0.0]), "what a kernel would write reads zeros");
+    agrees_with_pytorch(&run);
+}
+
+#[test]
+fn a_layer_and_adam_take_what_arithmetic_says() {
+    let Some(python) = python("a_layer_and_adam_take_what_arithmetic_says") else { return };
+    let run = run(&python, H100, "linear_adam");
+    let parameters = (1024 * 4096 + 4096) * 4;
+    assert_eq!(number(&run.said, "/parameters"), parameters);
+    assert_eq!(number(&run.said, "/states"), 2 * parameters);
+    agrees_with_pytorch(&run);
+}
+
+#[test]
+fn a_program_that_hides_the_devices_finds_none() {
+    let Some(python) = python("a_program_that_hides_the_devices_finds_none") else { return };
+    let run = run(&python, H100, "hidden");
+    assert_eq!(run.said["available"], false);
+    assert_eq!(run.said["count"], 0);
+    assert!(!stderr(&run.output).contains("not simulated"), "{}", stderr(&run.output));
+}

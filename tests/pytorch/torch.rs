@@ -1,0 +1,66 @@
+//! Finds the Python with PyTorch, and runs a program of `programs/` under memscope.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::memscope::{Place, stderr, stdout};
+
+/// Path of a Python with the PyTorch of requirements.txt.
+const PYTHON: &str = "MEMSCOPE_TEST_TORCH";
+
+/// The Python with PyTorch; `None` where there is none, which is said.
+pub fn python(test: &str) -> Option<PathBuf> {
+    use std::io::Write;
+    let found = std::env::var_os(PYTHON).filter(|path| !path.is_empty());
+    if found.is_none() {
+        // Not eprintln!, which the test harness captures.
+        let reason = format!("SKIPPED {test}: {PYTHON} names no Python with PyTorch (tests/pytorch/requirements.txt)");
+        let _ = writeln!(std::io::stderr(), "{reason}");
+    }
+    found.map(PathBuf::from)
+}
+
+/// What a run left.
+pub struct Run {
+    /// Status and output of memscope and the program.
+    pub output: Output,
+    /// The JSON that the program printed.
+    pub said: Value,
+    /// The report.
+    pub report: Value,
+}
+
+/// A run of `programs/NAME.py` under `memscope run OPTIONS`, which must succeed and print one line of JSON.
+pub fn run(python: &Path, options: &str, program: &str) -> Run {
+    let run = attempt(python, options, program);
+    assert!(run.output.status.success(), "{program}: {:?}\n{}", run.output.status, stderr(&run.output));
+    run
+}
+
+/// Like [`run`], for a program that may fail.
+pub fn attempt(python: &Path, options: &str, program: &str) -> Run {
+    let place = Place::new();
+    let mut words = program.split_whitespace();
+    let name = words.next().expect("a program");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs").join(format!("{name}.py"));
+    let output = place
+        .memscope()
+        .args(["run", "-q", "-o", "p.mscope", "--json", "r.json"])
+        .args(options.split_whitespace())
+        .arg("--")
+        .arg(python)
+        .arg(script)
+        .args(words)
+        .output()
+        .expect("memscope starts");
+    let report =
+        std::fs::read(place.path("r.json")).unwrap_or_else(|error| panic!("no report ({error}): {}", stderr(&output)));
+    let report = serde_json::from_slice(&report).expect("the report is JSON");
+    let text = stdout(&output);
+    let line = text.lines().rev().find(|line| line.starts_with('{'));
+    let said = line.and_then(|line| serde_json::from_str(line).ok()).unwrap_or(Value::Null);
+    assert!(!said.is_null(), "{program} printed no JSON: {text}\n{}", stderr(&output));
+    Run { output, said, report }
+}

@@ -211,11 +211,14 @@ pub enum Sample {
 /// Measures what each memory technique does: trains with one after another under the profiler and compares.
 #[derive(Args, Debug)]
 #[command(after_help = "Without a GPU it runs on a simulated device, where models that are not tiny are not computed.
-Techniques can be combined: `--list adamw8bit,amp-fp16+checkpoint`. Exit status: 1 when a run failed for
-another reason than flags that do not combine or a device that is too small.
+Techniques can be combined: `--list adamw8bit,amp-fp16+checkpoint`. Only named ones: caching, varying and
+empty-cache, which show in reserved memory; memory-fraction; batch-auto, which looks for the largest batch
+and is not computed on a simulated device. Exit status: 1 when a run failed for another reason than flags
+that do not combine or a device that is too small.
 
 Examples:
   memscope techniques
+  memscope techniques gpt --size 124m --device 24GiB --list batch-auto,checkpoint+batch-auto
   memscope techniques gpt --size gpt2-124m --list published --html techniques.html
   memscope techniques resnet --size 50 --json resnet.json -- --batch 32")]
 pub struct TechniquesArguments {

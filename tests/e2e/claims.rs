@@ -6,15 +6,17 @@
 
 use serde_json::Value;
 
-use crate::anchors::{gpt2_activations, gpt2_parameters};
+use crate::anchors::{gpt2_activations, gpt2_parameters, resnet_50_activations};
 use crate::memscope::{Place, number, stderr, stdout};
 
 /// Trains on a simulated device that does not compute; the report and what was printed.
 fn train(device: &str, arguments: &str) -> (Value, String) {
-    let (output, report) = Place::new().record(&format!(
-        "{device} --no-compute -- {} sample gpt --steps 2 {arguments}",
-        env!("CARGO_BIN_EXE_memscope")
-    ));
+    sample(device, &format!("gpt {arguments}"))
+}
+
+fn sample(device: &str, arguments: &str) -> (Value, String) {
+    let (output, report) = Place::new()
+        .record(&format!("{device} --no-compute -- {} sample {arguments} --steps 2", env!("CARGO_BIN_EXE_memscope")));
     assert_eq!(output.status.code(), Some(0), "{arguments}: {}", stderr(&output));
     assert_eq!(number(&report, "/peak/by_category/unknown"), 0, "{arguments}");
     (report, stdout(&output))
@@ -221,4 +223,43 @@ fn four_times_the_batch() {
     ));
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(report["findings"].as_array().is_some_and(|all| all.iter().any(|one| one["kind"] == "oom")));
+}
+
+/// ResNet-50 with AdamW on a card of 24 GB. S2: batches 2 to 4 times as large by mixed precision (✗: nearly twice), 1.5 to 3 times by
+/// checkpointing (✔), 80 % and more saved by both (✗: nearly). S3: 256 → 1,024 images, ✔ by both or by accumulation.
+#[test]
+fn a_resnets_batches_on_a_24_gb_card() {
+    const P: u64 = 25_557_032;
+    let (card, resnet) = ("--device rtx3090-24gb", "resnet --model 50 --optimizer adamw");
+    let (amp, again) = ("--precision amp-fp16", "--checkpoint every=1");
+    // Weights, states, images with their targets, and what is kept; what comes and goes is small beside them.
+    let by_hand = |batch: u64| 12 * P + batch * (4 * 3 * 224 * 224 + 8) + resnet_50_activations(batch);
+    let peak = |flags: &str| number(&sample(card, &format!("{resnet} {flags}")).0, "/peak/bytes");
+    let small = peak("--batch 256");
+    assert!(small > by_hand(256) && (small as f64) < 1.02 * by_hand(256) as f64, "{small}");
+
+    let found = |flags: &str| -> u64 {
+        let (_, text) = sample(card, &format!("{resnet} --batch auto {flags}"));
+        let batch = text.split_once("; batch ").and_then(|(_, rest)| rest.split(' ').next()).expect("a batch");
+        batch.parse().expect("a number")
+    };
+    let before = found("");
+    assert!(by_hand(before) < 24 << 30 && 24 << 30 < by_hand(before + before / 50), "{before}");
+    let times = [found(amp), found(again), found(&format!("{amp} {again}"))].map(|batch| batch as f64 / before as f64);
+    println!("{before} images, times {times:?}");
+    let [by_amp, by_checkpoints, by_both] = times;
+    assert!(1.8 < by_amp && by_amp < 2.0, "{times:?}");
+    assert!(1.5 < by_checkpoints && by_checkpoints < 3.0, "{times:?}");
+    assert!(4.0 < by_both, "{times:?}");
+
+    let both = peak(&format!("--batch 256 {amp} {again}"));
+    let four_times = peak(&format!("--batch 1024 {amp} {again}"));
+    assert!(four_times < small, "{four_times} for four times the images of {small}");
+    let saved = |less: u64, more: u64| 100.0 * (1.0 - less as f64 / more as f64);
+    let most = saved(four_times - both, by_hand(1_024) - by_hand(256));
+    println!("saved {} %, of a large batch {most} %", saved(both, small));
+    assert!(77.0 < saved(both, small) && saved(both, small) < 80.0 && most < 80.0, "{both} {most}");
+
+    let accumulated = peak("--batch 1024 --accumulate 4");
+    assert!(small < accumulated && accumulated <= small + 4 * P, "{accumulated}");
 }

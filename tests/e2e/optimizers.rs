@@ -138,6 +138,11 @@ fn an_offloaded_optimizer_is_a_row_of_the_host() {
     assert_eq!((on_host("optimizer"), on_host("weights"), on_host("gradients")), (8 * p, 4 * p, 4 * V * H));
     assert_eq!(number(&report, "/host/peak/bytes"), 12 * p + 4 * V * H);
     assert_eq!(number(&train(FEW), "/host/peak/bytes"), 0);
+    // bf16 on the device, and masters on the host; gradients arrive, and weights leave, in bf16.
+    let report = train(&format!("{FEW} --offload optimizer --precision bf16"));
+    let on_device = ["weights", "gradients", "optimizer"].map(|category| largest(&report, category));
+    assert_eq!(on_device, [2 * p, 2 * p, 0]);
+    assert_eq!(number(&report, "/host/peak/bytes"), 12 * p + 2 * V * H);
 }
 
 #[test]

@@ -252,7 +252,6 @@ mod tests {
             ("--inject-inf 3", "--inject-inf shows the loss scale of --precision amp-fp16"),
             ("--precision amp-fp16 --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
             ("--precision bf16 --foreach", "--precision bf16 does not combine with --foreach"),
-            ("--precision bf16 --offload optimizer", "--precision bf16 does not combine with --offload"),
             ("--offload optimizer --optimizer sgd", "--offload optimizer does not combine with this --optimizer"),
             ("--offload optimizer --foreach", "--offload optimizer does not combine with --foreach"),
             ("--offload optimizer --optimizer-in-backward", "does not combine with --optimizer-in-backward"),

@@ -56,7 +56,7 @@ impl Optimizer {
         };
         let arrivals = match &mut self.arrivals {
             Some(arrivals) => arrivals,
-            none => none.insert(offload::arrivals(largest.device(), largest.elements())?),
+            none => none.insert(offload::arrivals(largest)?),
         };
         updates.iter_mut().try_for_each(|update| {
             let _scopes = scopes::module(module_of(update.name));

@@ -97,20 +97,12 @@ pub(super) fn check(techniques: &Techniques) -> Result<(), Error> {
                 .to_owned(),
         );
     }
-    if precision == Precision::Bf16 {
-        let other = if techniques.optimizer.foreach {
-            Some(
-                "--foreach: its operations write what they compute in bf16, to the nearest, where an update of less than half a \
-                 step is lost; a fused update rounds once, stochastically",
-            )
-        } else if techniques.offload.is_some() {
-            Some("--offload: the host's update is in fp32")
-        } else {
-            None
-        };
-        if let Some(other) = other {
-            return refused(format!("--precision bf16 does not combine with {other}"));
-        }
+    if precision == Precision::Bf16 && techniques.optimizer.foreach {
+        return refused(
+            "--precision bf16 does not combine with --foreach: its operations write what they compute in bf16, to the nearest, \
+             where an update of less than half a step is lost; a fused update rounds once, stochastically"
+                .to_owned(),
+        );
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 //! The bytes are by hand, from the shapes of GPT-2 124M at 1,024 tokens a sequence.
 
 use crate::device::{self, COMPUTING, Simulated};
-use crate::training::{losses, small};
-use memscope_samples::Error;
-use memscope_samples::gpt::{self, GptArguments, Model, Progress};
-use memscope_samples::techniques::{BatchSize, Offload, Techniques};
+use crate::training::{assert_learns, losses, small};
+use memscope_samples::gpt::{self, GptArguments, Model, Plan, Progress, Trainer};
+use memscope_samples::techniques::{BatchSize, Offload, Precision, PrecisionArguments, Techniques};
+use memscope_samples::{Device, Error};
 
 const L: u64 = 12;
 const H: u64 = 768;
@@ -44,6 +44,41 @@ fn an_offloaded_optimizer_trains_bit_for_bit() {
     device::run("placement::an_offloaded_optimizer_trains_bit_for_bit", COMPUTING, || {
         let techniques = Techniques { offload: Some(Offload::Optimizer), ..Techniques::default() };
         assert_eq!(losses(&GptArguments { techniques, ..small() }), losses(&small()));
+    });
+}
+
+/// bf16 on the device, fp32 masters on the host: after a step a weight is the bf16 number nearest to AdamW's, which first moves by
+/// rate · g/(|g| + 1e-8) and, in a matrix, decays by rate · 0.01. Losses are those of fp32 but for the rounding.
+#[test]
+fn an_offloaded_optimizer_keeps_masters_of_bf16_weights() {
+    device::run("placement::an_offloaded_optimizer_keeps_masters_of_bf16_weights", COMPUTING, || {
+        let types = PrecisionArguments { precision: Precision::Bf16, inject_inf: None };
+        let techniques = Techniques { offload: Some(Offload::Optimizer), types, ..Techniques::default() };
+        let arguments = GptArguments { techniques, ..small() };
+        let mut trainer = Trainer::new(&Plan::new(&arguments).unwrap(), Device::open().unwrap()).unwrap();
+        let weights = |trainer: &mut Trainer| -> Vec<Vec<f32>> {
+            trainer.parameters_mut().iter().map(|parameter| parameter.weight().to_host().unwrap()).collect()
+        };
+        let before = weights(&mut trainer);
+        trainer.step().unwrap();
+        let after = weights(&mut trainer);
+        let descriptions = Plan::new(&arguments).unwrap().configuration.parameters();
+        for (index, parameter) in trainer.parameters_mut().iter().enumerate() {
+            let gradients = parameter.gradient().expect("it stays until the next step").to_host().unwrap();
+            let decay = if descriptions[index].shape.len() > 1 { 0.01 } else { 0.0 };
+            for ((&before, &after), gradient) in before[index].iter().zip(&after[index]).zip(gradients) {
+                let (w, g, rate) = (f64::from(before), f64::from(gradient), f64::from(5e-3_f32));
+                let exact = w - rate * decay * w - rate * g / (g.abs() + 1e-8);
+                // Half a step of bf16, and the roundings of fp32 before it.
+                let allowed = exact.abs() * 2_f64.powi(-8) + 1e-5 * rate + 1e-6 * w.abs();
+                assert!((f64::from(after) - exact).abs() <= allowed, "{}: {after}, not {exact}", parameter.name());
+            }
+        }
+        let (exact, low) = (losses(&small()), losses(&arguments));
+        assert_learns(&low);
+        for (exact, low) in exact.iter().zip(&low) {
+            assert!((exact - low).abs() < 0.1, "{exact} in fp32, {low} with bf16 weights");
+        }
     });
 }
 

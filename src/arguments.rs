@@ -204,7 +204,7 @@ pub struct SampleArguments {
 pub enum Sample {
     /// A GPT (or BERT) trained in fp32 with AdamW and a hand-written backward pass.
     Gpt(Box<memscope_samples::gpt::GptArguments>),
-    /// A ResNet trained in fp32 on made-up images, with a hand-written backward pass.
+    /// A ResNet trained on made-up images, with a hand-written backward pass.
     Resnet(memscope_samples::resnet::ResnetArguments),
 }
 

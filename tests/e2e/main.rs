@@ -15,6 +15,7 @@
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `caching.rs` | a caching allocator: its own count against the ledger |
 //! | `ranks.rs` | several ranks of the sample: named, each with its part, none left hanging |
+//! | `resnet.rs` | bytes of the techniques on ResNet-50, against arithmetic by hand and what PyTorch takes |
 //! | `config.rs` | the configuration file, and what wins over it |
 //! | `tui_program.rs` | the program's terminal under `run --tui`, and its transcript |
 //! | `tui_keys.rs` | every key of the dashboard's table does what the help says |
@@ -41,6 +42,7 @@ mod optimizers;
 mod programs;
 mod ranks;
 mod reports;
+mod resnet;
 mod run;
 mod screen;
 mod signals;

@@ -110,8 +110,13 @@ impl Trainer {
             true => data::images(&targets, self.micro.image, seed, self.steps),
             false => Vec::new(),
         };
+        let batch = Batch { images, targets };
+        let batch = match &self.updates.rank {
+            None => batch,
+            Some(rank) => batch.micro_batches(rank.group.world() as u64).swap_remove(rank.group.rank()),
+        };
         self.updates.optimizer.begin_step();
-        let loss = self.passes(&Batch { images, targets }, self.plan.techniques.gradients.optimizer_in_backward)?;
+        let loss = self.passes(&batch, self.plan.techniques.gradients.optimizer_in_backward)?;
         let loss = self.updates.finish(&self.plan.techniques, self.steps, self.network.parameters_mut(), loss)?;
         if self.plan.techniques.workload.empty_cache {
             self.device.empty_cache();

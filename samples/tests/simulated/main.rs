@@ -23,7 +23,7 @@
 //! | training | losses that fall and repeat, memory, errors |
 //! | workload | the caching allocator, and steps of varying length |
 //! | resnet_reference | ResNets against an independent one in f64, and backward against differences of its loss |
-//! | resnet_checkpoint, resnet_precision | the same techniques, of ResNets |
+//! | resnet_checkpoint, resnet_precision, resnet_techniques | the same techniques, of ResNets |
 //! | resnet_training | what training is for GPTs, of ResNets |
 
 mod checkpoint;
@@ -45,6 +45,7 @@ mod reference;
 mod resnet_checkpoint;
 mod resnet_precision;
 mod resnet_reference;
+mod resnet_techniques;
 mod resnet_training;
 mod sharing;
 mod training;

@@ -127,6 +127,9 @@ fn gpt2_xl_on_a_48_gb_card() {
     let quarter = peak(&format!("{card} --devices 4"), &format!("{four} zero1"));
     assert_eq!(quarter, 10 * p + at_the_end(4) + 4, "zero1");
     assert_eq!(format!("{:.1}", gigabytes(quarter)), "15.6");
+    // And with all in 16 bits: 2 + 2 + 4/4.
+    let quarter = peak(&format!("{card} --devices 4"), &format!("{four} zero1 --precision bf16"));
+    assert_eq!(quarter, 5 * p + at_the_end(2) + 4, "zero1 in bf16");
 }
 
 const LAYERS: u64 = 12;

@@ -293,10 +293,6 @@ mod tests {
             ("--ranks 2 --parallel ddp --batch 8 --accumulate 8", "--accumulate 8 does not divide a rank's share"),
             ("--ranks 8 --parallel ddp --width 4 --heads 1", "--ranks 8 is more than --width 4"),
             ("--ranks 8 --parallel ddp --vocabulary 7", "--ranks 8 is more than --vocabulary 7"),
-            (
-                "--ranks 2 --parallel zero1 --optimizer adafactor",
-                "--parallel zero1 does not combine with --optimizer adafactor",
-            ),
             ("--empty-cache", "--empty-cache empties the cache of --allocator caching"),
             ("--batch 65536 --width 65536 --heads 65536 --seq 64", "is more than 2147483647"),
         ] {

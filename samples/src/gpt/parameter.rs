@@ -6,6 +6,7 @@
 use super::autocast::{InProduct, write_in};
 use super::network::{Description, Initial};
 use super::optimizer::Optimizer;
+use crate::ranks::Group;
 use crate::techniques::{Rank, State, Update, optimizer_in_backward, precision};
 use crate::tensor::Element;
 use crate::{Device, Error, Tensor, operations};
@@ -36,8 +37,11 @@ pub struct Parameter {
 /// A rank's part of a parameter: what its optimizer works on.
 struct Part {
     range: Range<u64>,
-    /// One row of a matrix, so that it decays as a matrix does.
+    /// Between which elements the parameter is cut.
+    unit: u64,
+    /// Of a matrix also a matrix, whose rows are units if it has whole ones.
     shape: Vec<u64>,
+    group: Group,
     /// Shares the memory of the whole weight, unless weights are shared out.
     weight: Tensor,
     /// Once it is summed over the ranks. Shares the memory of the whole gradient, unless gradients are shared out.
@@ -186,7 +190,8 @@ impl Parameter {
         if !self.is_complete() {
             return Ok(());
         }
-        if let Some(rank) = rank.filter(|rank| optimizer.is_some() || rank.parallel.shards_gradients()) {
+        let early = |rank: &&Rank| optimizer.is_some() || rank.parallel.shards_gradients() && self.is_shared_out();
+        if let Some(rank) = rank.filter(early) {
             rank.reduce_one(self)?;
         }
         optimizer.map_or(Ok(()), |optimizer| optimizer_in_backward::complete(optimizer, self))
@@ -217,11 +222,21 @@ impl Parameter {
         self.weight.elements()
     }
 
-    /// From now on a part of it is this rank's, and the optimizer works on that part alone.
+    /// True if ranks have parts of it.
+    pub(crate) fn is_shared_out(&self) -> bool {
+        self.part.is_some()
+    }
+
+    /// From now on a part of it is this rank's, and the optimizer works on that part alone; unless it must stay whole.
     pub(crate) fn share_out(&mut self, rank: &Rank) -> Result<(), Error> {
-        let range = rank.part(self.elements());
+        let Some(unit) = rank.unit(&self.description.shape) else { return Ok(()) };
+        let range = rank.part(self.elements(), unit);
         let elements = range.end - range.start;
-        let shape = if self.description.shape.len() > 1 { vec![1, elements] } else { vec![elements] };
+        let shape = match self.description.shape.len() {
+            1 => vec![elements],
+            _ if elements.is_multiple_of(unit) => vec![elements / unit, unit],
+            _ => vec![1, elements],
+        };
         let name = format!("{}.part", self.name());
         let weight = if rank.parallel.shards_weights() {
             let (device, element) = (self.weight.device(), self.weight.element());
@@ -233,21 +248,24 @@ impl Parameter {
             // SAFETY: the weight keeps its memory while both are in this parameter, which drops them together.
             unsafe { self.weight.view(&name, range.clone()) }
         };
-        self.part = Some(Part { range, shape, weight, gradient: None });
+        let group = rank.group.member(rank.group.rank());
+        self.part = Some(Part { range, unit, shape, group, weight, gradient: None });
         Ok(())
     }
 
-    /// The whole weight comes together from the ranks' parts.
+    /// The whole weight comes together from the ranks' parts, if they have parts of it.
     pub(crate) fn gather_weight(&self, rank: &Rank) -> Result<(), Error> {
-        let part = self.part.as_ref().expect("shared out when it was made");
+        let Some(part) = &self.part else { return Ok(()) };
         self.weight.take_memory()?;
-        rank.all_gather(&part.weight, &self.weight)
+        rank.all_gather(&part.weight, &self.weight, part.unit)
     }
 
-    /// Frees the whole weight, and its cast, which is made again where it is gathered: the ranks have their parts.
+    /// Frees the whole weight, and its cast, which is made again where it is gathered, if the ranks have their parts.
     pub(crate) fn scatter_weight(&self) {
-        *self.cast.borrow_mut() = None;
-        self.weight.give_back_memory();
+        if self.is_shared_out() {
+            *self.cast.borrow_mut() = None;
+            self.weight.give_back_memory();
+        }
     }
 
     /// This rank's part of the gradient becomes its sum over the ranks. Where gradients are shared out, that is added to the part
@@ -261,19 +279,19 @@ impl Parameter {
         let in_whole = || unsafe { whole.view(&name, part.range.clone()) };
         if !rank.parallel.shards_gradients() {
             let sum = in_whole();
-            rank.reduce_scatter(whole, &sum)?;
+            rank.reduce_scatter(whole, &sum, part.unit)?;
             part.gradient = Some(sum);
             return Ok(());
         }
         match &part.gradient {
             None => {
                 let sum = Tensor::of(whole.device(), Category::Gradients, &name, whole.element(), &part.shape)?;
-                rank.reduce_scatter(whole, &sum)?;
+                rank.reduce_scatter(whole, &sum, part.unit)?;
                 part.gradient = Some(sum);
             }
             Some(kept) => {
                 let sum = in_whole();
-                rank.reduce_scatter(whole, &sum)?;
+                rank.reduce_scatter(whole, &sum, part.unit)?;
                 operations::add(kept, kept, &sum)?;
             }
         }
@@ -302,11 +320,12 @@ impl Parameter {
     pub(super) fn for_update(&mut self) -> Option<Update<'_>> {
         let Parameter { description: Description { name, shape, .. }, weight, gradient, state, part, seed, .. } = self;
         let (seed, whole) = (*seed, weight.elements());
-        if let Some(Part { range, shape, weight, gradient }) = part {
+        if let Some(Part { range, shape, group, weight, gradient, .. }) = part {
             let seed = precision::seed_from(seed, range.start);
-            return Some(Update { name, shape, whole, weight, gradient: gradient.as_ref()?, seed, state });
+            let group = Some(&*group);
+            return Some(Update { name, shape, whole, group, weight, gradient: gradient.as_ref()?, seed, state });
         }
-        Some(Update { name, shape, whole, weight, gradient: gradient.as_ref()?, seed, state })
+        Some(Update { name, shape, whole, group: None, weight, gradient: gradient.as_ref()?, seed, state })
     }
 
     /// The two moments in fp32, if the optimizer has made them.

@@ -41,7 +41,8 @@ pub(crate) use layernorm::{layernorm_backward_input, layernorm_backward_paramete
 pub(crate) use loss::{log_softmax_backward, log_softmax_forward, nll_backward, nll_forward};
 pub(crate) use matmul::{Matrix, Product, bias_backward, matmul};
 pub(crate) use optimizers::{
-    Adafactor, adafactor_matrix, adafactor_vector, adamw_apply, adamw_denominator, adamw_moments, adamw8bit, sgd,
+    Adafactor, adafactor_apply, adafactor_factors, adafactor_mean, adafactor_partials, adafactor_step,
+    adafactor_vector, adamw_apply, adamw_denominator, adamw_moments, adamw8bit, sgd,
 };
 pub(crate) use pooling::{Windows, averagepool_backward, averagepool_forward, maxpool_backward, maxpool_forward};
 pub(crate) use precision::{adamw_bf16, cast, round_bf16, unscale};

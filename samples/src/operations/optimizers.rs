@@ -70,28 +70,40 @@ pub(crate) struct Adafactor {
     pub floor: f32,
 }
 
-/// Updates a matrix and the factors of its second moment. `workspace` is two floats a row, and two.
-pub(crate) fn adafactor_matrix(
-    weight: &Tensor,
-    factors: &Factors,
-    gradient: &Tensor,
-    workspace: [&Tensor; 2],
-    by: &Adafactor,
-) -> Result<(), Error> {
+/// The factors of a matrix's second moment take its gradient in.
+pub(crate) fn adafactor_factors(factors: &Factors, gradient: &Tensor, by: &Adafactor) -> Result<(), Error> {
     let Factors { rows: row_state, columns: column_state } = factors;
-    let [partials, scalars] = workspace;
     let (of_rows, of_columns) = (row_state.elements(), column_state.elements());
-    let elements = of_rows * of_columns;
-    assert_eq!((weight.elements(), gradient.elements()), (elements, elements), "{}", weight.name());
-    assert_eq!((partials.elements(), scalars.elements()), (2 * of_rows, 2), "{}", weight.name());
+    assert_eq!(gradient.elements(), of_rows * of_columns, "{}", gradient.name());
     let (rows, columns) = (dimension(of_rows), dimension(of_columns));
-    let launch = |kernel, geometry, arguments: &[_]| weight.device().launch(kernel, geometry, arguments);
-
+    let launch = |kernel, geometry, arguments: &[_]| gradient.device().launch(kernel, geometry, arguments);
     let arguments = [row_state.into(), gradient.into(), columns.into(), by.blend.into()];
     launch("adafactor_rows", geometry::rows(of_rows), &arguments)?;
     let arguments = [column_state.into(), gradient.into(), rows.into(), columns.into(), by.blend.into()];
-    launch("adafactor_columns", geometry::columns(columns), &arguments)?;
-    launch("adafactor_mean", geometry::one_block(), &[scalars.into(), row_state.into(), rows.into()])?;
+    launch("adafactor_columns", geometry::columns(columns), &arguments)
+}
+
+/// The first of two scalars becomes the mean of the row factors.
+pub(crate) fn adafactor_mean(scalars: &Tensor, factors: &Factors) -> Result<(), Error> {
+    assert_eq!(scalars.elements(), 2, "{}", scalars.name());
+    let rows = &factors.rows;
+    let arguments = [scalars.into(), rows.into(), dimension(rows.elements()).into()];
+    rows.device().launch("adafactor_mean", geometry::one_block(), &arguments)
+}
+
+/// Two partial sums a row, of the squares of the update and of the weight.
+pub(crate) fn adafactor_partials(
+    partials: &Tensor,
+    weight: &Tensor,
+    factors: &Factors,
+    gradient: &Tensor,
+    scalars: &Tensor,
+) -> Result<(), Error> {
+    let Factors { rows: row_state, columns: column_state } = factors;
+    let (of_rows, of_columns) = (row_state.elements(), column_state.elements());
+    let elements = of_rows * of_columns;
+    assert_eq!((weight.elements(), gradient.elements()), (elements, elements), "{}", weight.name());
+    assert_eq!(partials.elements(), 2 * of_rows, "{}", partials.name());
     let arguments = [
         partials.into(),
         weight.into(),
@@ -99,21 +111,46 @@ pub(crate) fn adafactor_matrix(
         row_state.into(),
         column_state.into(),
         scalars.into(),
-        columns.into(),
+        dimension(of_columns).into(),
     ];
-    launch("adafactor_partials", geometry::rows(of_rows), &arguments)?;
-    let arguments = [scalars.into(), partials.into(), rows.into(), elements.into(), by.rate.into(), by.floor.into()];
-    launch("adafactor_step", geometry::one_block(), &arguments)?;
+    weight.device().launch("adafactor_partials", geometry::rows(of_rows), &arguments)
+}
+
+/// The second of two scalars becomes the size of the step, from the partial sums of so many rows, of a matrix of `elements`.
+pub(crate) fn adafactor_step(
+    scalars: &Tensor,
+    partials: &Tensor,
+    rows: u64,
+    elements: u64,
+    by: &Adafactor,
+) -> Result<(), Error> {
+    assert!(2 * rows <= partials.elements(), "{}", partials.name());
+    let rows = dimension(rows).into();
+    let arguments = [scalars.into(), partials.into(), rows, elements.into(), by.rate.into(), by.floor.into()];
+    scalars.device().launch("adafactor_step", geometry::one_block(), &arguments)
+}
+
+/// A matrix moves by the update.
+pub(crate) fn adafactor_apply(
+    weight: &Tensor,
+    factors: &Factors,
+    gradient: &Tensor,
+    scalars: &Tensor,
+) -> Result<(), Error> {
+    let Factors { rows: row_state, columns: column_state } = factors;
+    let (of_rows, of_columns) = (row_state.elements(), column_state.elements());
+    let elements = of_rows * of_columns;
+    assert_eq!((weight.elements(), gradient.elements()), (elements, elements), "{}", weight.name());
     let arguments = [
         weight.into(),
         gradient.into(),
         row_state.into(),
         column_state.into(),
         scalars.into(),
-        rows.into(),
-        columns.into(),
+        dimension(of_rows).into(),
+        dimension(of_columns).into(),
     ];
-    launch("adafactor_apply", geometry::elementwise(elements), &arguments)
+    weight.device().launch("adafactor_apply", geometry::elementwise(elements), &arguments)
 }
 
 /// Updates a vector and its second moment.

@@ -6,8 +6,13 @@
 //!
 //! Optimizer bytes: Σ 4·(rows + columns) over matrices, Σ 4·N over vectors. By arithmetic. In the step, 4·(2·rows + 2) bytes
 //! of workspace for one matrix at a time: sums that a kernel hands to the next.
+//!
+//! Of several ranks that share a matrix out, each has whole rows with their means. The means of columns, the mean of rows and the
+//! sizes of update and weight are of all rows: each rank computes them of its own, and they are weighted and summed through the
+//! host, columns + 3 numbers. So every rank keeps all columns. Vectors, and matrices of fewer rows than ranks, are not shared out.
 
 use super::optimizer::{State, Update};
+use crate::ranks::Group;
 use crate::{Error, Tensor, operations};
 use memscope_client::Category;
 
@@ -34,17 +39,65 @@ pub(super) fn update(parameter: &mut Update<'_>, rate: f32, step: i32) -> Result
         floor: FLOOR,
     };
     reach_state(parameter)?;
-    let Update { name, weight, gradient, state, .. } = parameter;
+    let Update { name, weight, gradient, state, whole, group, .. } = parameter;
     match state {
         Some(State::SecondMoment(second)) => operations::adafactor_vector(weight, second, gradient, &by),
         Some(State::Factored(factors)) => {
             let floats = |what: &str, size: u64| {
                 Tensor::floats(weight.device(), Category::Workspace, &format!("{name}.{what}"), &[size])
             };
-            let (partials, scalars) = (floats("partials", 2 * factors.rows.elements())?, floats("scalars", 2)?);
-            operations::adafactor_matrix(weight, factors, gradient, [&partials, &scalars], &by)
+            let mut rows = factors.rows.elements();
+            let (partials, scalars) = (floats("partials", 2 * rows)?, floats("scalars", 2)?);
+            // A device that does not compute has nothing to be summed.
+            let group = group.filter(|_| weight.device().computes());
+            operations::adafactor_factors(factors, gradient, &by)?;
+            match group {
+                None => operations::adafactor_mean(&scalars, factors)?,
+                Some(group) => means_of_all(group, factors, *whole, &scalars)?,
+            }
+            operations::adafactor_partials(&partials, weight, factors, gradient, &scalars)?;
+            if let Some(group) = group {
+                partials.set_first(&sums_of_all(group, &partials)?)?;
+                rows = 1;
+            }
+            operations::adafactor_step(&scalars, &partials, rows, *whole, &by)?;
+            operations::adafactor_apply(weight, factors, gradient, &scalars)
         }
         _ => unreachable!("made above"),
+    }
+}
+
+/// The column means become those of all ranks' rows, and the first scalar the mean of all row means. The matrix has `elements`.
+fn means_of_all(group: &Group, factors: &Factors, elements: u64, scalars: &Tensor) -> Result<(), Error> {
+    let Factors { rows, columns } = factors;
+    let all_rows = (elements / columns.elements()) as f32;
+    let mut means = columns.to_host()?;
+    let share = rows.elements() as f32 / all_rows;
+    means.iter_mut().for_each(|mean| *mean *= share);
+    means.push(rows.to_host()?.iter().sum::<f32>() / all_rows);
+    group.all_reduce(&mut means)?;
+    let of_rows = means.pop().expect("pushed above");
+    columns.write(&means)?;
+    // As the kernel has it.
+    scalars.set_first(&[of_rows.max(f32::EPSILON)])
+}
+
+/// The two sums over all rows of all ranks, from two of each row.
+fn sums_of_all(group: &Group, partials: &Tensor) -> Result<[f32; 2], Error> {
+    let mut sums = [0.0; 2];
+    for row in partials.to_host()?.chunks(2) {
+        sums.iter_mut().zip(row).for_each(|(sum, of_row)| *sum += of_row);
+    }
+    group.all_reduce(&mut sums)?;
+    Ok(sums)
+}
+
+/// Elements of a row, between which ranks cut a tensor of this shape; none where they do not share it out.
+pub(super) fn unit(shape: &[u64], world: u64) -> Option<u64> {
+    match shape {
+        [_] => None,
+        [rows, rest @ ..] => (*rows >= world).then(|| rest.iter().product()),
+        [] => None,
     }
 }
 

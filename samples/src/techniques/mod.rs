@@ -115,7 +115,7 @@ impl Techniques {
         self.optimizer.check()?;
         self.gradients.check(self.optimizer.foreach)?;
         self.workload.check()?;
-        self.ranks.check(self)?;
+        self.ranks.check()?;
         precision::check(self)?;
         if self.offload.is_some() {
             let OptimizerArguments { kind, foreach, .. } = self.optimizer;

@@ -14,6 +14,7 @@
 
 use super::offload::OnHost;
 use super::{adafactor, adamw, eight_bit, precision, sgd};
+use crate::ranks::Group;
 use crate::tensor::Element;
 use crate::{Error, Tensor};
 
@@ -112,6 +113,8 @@ pub(crate) struct Update<'a> {
     pub shape: &'a [u64],
     /// Elements of the whole parameter, of which this may be a rank's part.
     pub whole: u64,
+    /// The ranks, if it is a part.
+    pub group: Option<&'a Group>,
     pub weight: &'a Tensor,
     pub gradient: &'a Tensor,
     /// Of what is random in an update.
@@ -128,11 +131,12 @@ impl Update<'_> {
 }
 
 impl Kind {
-    /// Elements that a cut between ranks must not part.
-    pub(crate) fn unit(self, elements: u64) -> u64 {
+    /// Elements of a tensor of this shape that a cut between ranks must not part; none where the tensor must stay whole.
+    pub(crate) fn unit(self, shape: &[u64], world: u64) -> Option<u64> {
         match self {
-            Kind::AdamW8bit => eight_bit::unit(elements),
-            _ => 1,
+            Kind::AdamW8bit => Some(eight_bit::unit(shape.iter().product())),
+            Kind::Adafactor => adafactor::unit(shape, world),
+            _ => Some(1),
         }
     }
 }

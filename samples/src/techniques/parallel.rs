@@ -13,7 +13,7 @@
 //! parameters, made before the first step and kept. Each tensor is cut into N parts that differ by at most one element, so
 //! that O/N is exact where N divides its size; with adamw8bit by at most one of its blocks, so that its states are those of one
 //! rank. Frozen weights have no gradients to be summed, and are shared out as the others by zero3. An offloaded optimizer has on
-//! the host what it would have on the device. Adafactor reads means over rows, columns and the whole tensor, which no part has.
+//! the host what it would have on the device. For adafactor matrices are cut between rows, and vectors are whole in all ranks.
 //!
 //! Gradients are summed in the type that they are kept in: fp32 in mixed precision, bf16 where all is. The loss scale's verdict is
 //! that of all ranks: with ZeRO each has seen its parts only.
@@ -23,7 +23,7 @@
 //! Losses are those of one rank with the same batch, up to the order of sums: each rank's loss and gradients are its share of
 //! the whole batch's, and they are summed in the order of ranks. All ranks begin with the same weights, made from the seed.
 
-use super::{Kind, Techniques};
+use super::Kind;
 use crate::gpt::Parameter;
 use crate::ranks::{Exchange, Group, part};
 use crate::{Device, Error, Tensor};
@@ -75,28 +75,21 @@ impl RankArguments {
     }
 
     /// Checks that the flags combine.
-    pub(super) fn check(&self, techniques: &Techniques) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         let refused = |text: String| Err(Error::Arguments(text));
-        let Some(parallel) = self.parallel else {
+        if self.parallel.is_none() {
             return match self.ranks {
                 None => Ok(()),
                 Some(_) => {
                     refused("--ranks needs --parallel ddp|zero1|zero2|zero3: what the ranks share out".to_owned())
                 }
             };
-        };
+        }
         let Some(ranks) = self.ranks else {
             return refused("--parallel needs --ranks N: how many processes train together".to_owned());
         };
         if !(1..=MOST_RANKS).contains(&ranks) {
             return refused(format!("--ranks {ranks} is out of range: it must be 1 to {MOST_RANKS}"));
-        }
-        if parallel.shards_optimizer() && techniques.optimizer.kind == Kind::Adafactor {
-            return refused(format!(
-                "--parallel {} does not combine with --optimizer adafactor: an update reads means over the whole tensor, and a \
-                 rank has a part",
-                parallel.word()
-            ));
         }
         Ok(())
     }
@@ -149,22 +142,23 @@ impl Rank {
         Ok(Some(Rank { group, parallel, exchange, optimizer, buckets: Vec::new() }))
     }
 
-    /// This rank's part of a tensor of so many elements.
-    pub fn part(&self, elements: u64) -> Range<u64> {
-        self.part_of(self.group.rank(), elements)
+    /// This rank's part of a tensor of so many elements, cut between units.
+    pub fn part(&self, elements: u64, unit: u64) -> Range<u64> {
+        self.part_of(self.group.rank(), elements, unit)
     }
 
-    fn part_of(&self, rank: usize, elements: u64) -> Range<u64> {
-        let part = part(elements as usize, self.unit(elements), rank, self.group.world());
+    fn part_of(&self, rank: usize, elements: u64, unit: u64) -> Range<u64> {
+        let part = part(elements as usize, unit as usize, rank, self.group.world());
         part.start as u64..part.end as u64
     }
 
-    fn parts(&self, elements: u64) -> Vec<Range<u64>> {
-        (0..self.group.world()).map(|rank| self.part_of(rank, elements)).collect()
+    fn parts(&self, elements: u64, unit: u64) -> Vec<Range<u64>> {
+        (0..self.group.world()).map(|rank| self.part_of(rank, elements, unit)).collect()
     }
 
-    fn unit(&self, elements: u64) -> usize {
-        self.optimizer.unit(elements) as usize
+    /// Between which units a tensor of this shape is cut; none where it stays whole.
+    pub fn unit(&self, shape: &[u64]) -> Option<u64> {
+        self.optimizer.unit(shape, self.group.world() as u64)
     }
 
     /// A parameter has been made: it is shared out at once, so that whole weights are never alive all together.
@@ -196,9 +190,10 @@ impl Rank {
         let _scope = memscope::scope("reduce");
         let parameters = trained(parameters);
         if self.parallel != Parallel::Ddp {
-            // In ZeRO 2 and 3 backward has done it.
-            let mut parameters = parameters.into_iter().filter(|_| !self.parallel.shards_gradients());
-            return parameters.try_for_each(|parameter| parameter.reduce_gradient(self));
+            // In ZeRO 2 and 3 backward has done it, but for what stays whole.
+            let early = |parameter: &Parameter| self.parallel.shards_gradients() && parameter.is_shared_out();
+            let mut parameters = parameters.into_iter().filter(|parameter| !early(parameter));
+            return parameters.try_for_each(|parameter| self.reduce_one(parameter));
         }
         let members = buckets(parameters.iter().map(|parameter| parameter.elements()));
         for (bucket, members) in self.buckets.iter().zip(members) {
@@ -219,9 +214,9 @@ impl Rank {
         Ok(())
     }
 
-    /// In backward: the gradient of one parameter becomes its sum over the ranks, or this rank's part does.
+    /// The gradient of one parameter becomes its sum over the ranks, or this rank's part does.
     pub fn reduce_one(&self, parameter: &mut Parameter) -> Result<(), Error> {
-        match self.parallel.shards_optimizer() {
+        match parameter.is_shared_out() {
             true => parameter.reduce_gradient(self),
             false => self.all_reduce(parameter.gradient().expect("backward has reached it")),
         }
@@ -274,27 +269,27 @@ impl Rank {
     }
 
     /// `part` becomes this rank's part of the sum of `whole` over the ranks. The part may lie in the whole.
-    pub fn reduce_scatter(&self, whole: &Tensor, part: &Tensor) -> Result<(), Error> {
+    pub fn reduce_scatter(&self, whole: &Tensor, part: &Tensor, unit: u64) -> Result<(), Error> {
         let elements = whole.elements();
         if let Some(nccl) = &self.exchange.nccl {
-            return nccl.reduce_scatter(whole.address(), part.address(), &self.parts(elements), whole.element());
+            return nccl.reduce_scatter(whole.address(), part.address(), &self.parts(elements, unit), whole.element());
         }
         match whole.device().computes() {
-            true => part.write(&self.group.reduce_scatter(&whole.to_host()?, self.unit(elements))?),
+            true => part.write(&self.group.reduce_scatter(&whole.to_host()?, unit as usize)?),
             false => self.group.barrier(),
         }
     }
 
     /// `whole` becomes the ranks' parts.
-    pub fn all_gather(&self, part: &Tensor, whole: &Tensor) -> Result<(), Error> {
+    pub fn all_gather(&self, part: &Tensor, whole: &Tensor, unit: u64) -> Result<(), Error> {
         let elements = whole.elements();
         if let Some(nccl) = &self.exchange.nccl {
-            return nccl.all_gather(part.address(), whole.address(), &self.parts(elements), whole.element());
+            return nccl.all_gather(part.address(), whole.address(), &self.parts(elements, unit), whole.element());
         }
         if !whole.device().computes() {
             return self.group.barrier();
         }
-        whole.write(&self.group.all_gather(&part.to_host()?, elements as usize, self.unit(elements))?)
+        whole.write(&self.group.all_gather(&part.to_host()?, elements as usize, unit as usize)?)
     }
 }
 

@@ -116,6 +116,12 @@ fn other_techniques_take_their_part_of_a_rank() {
     );
     assert_eq!(most(&memory_only("--parallel zero2 --optimizer momentum")), [all, gradients, optimizer / 2]);
 
+    // Adafactor's matrices are cut between rows, the token table's into 25,128 and 25,129; every rank has all columns, and vectors.
+    let rows_and_columns = |(rows, columns): (u64, u64)| rows.div_ceil(2) + columns;
+    let of_block = [(3 * H, H), (H, H), (4 * H, H), (H, 4 * H)].map(rows_and_columns).iter().sum::<u64>();
+    let factors = 12 * of_block + rows_and_columns((V, H)) + rows_and_columns((POSITIONS, H));
+    assert_eq!(most(&memory_only("--parallel zero1 --optimizer adafactor")), [all, all, W * (factors + vectors)]);
+
     // A second micro-batch finds all parts: beside them the token table's whole gradient waits for the end of backward, and the
     // largest matrix's comes.
     let onto_parts = all / 2 + tokens + W * 4 * H * H;

@@ -23,7 +23,7 @@
 //! Losses are those of one rank with the same batch, up to the order of sums: each rank's loss and gradients are its share of
 //! the whole batch's, and they are summed in the order of ranks. All ranks begin with the same weights, made from the seed.
 
-use super::Kind;
+use super::{Kind, Techniques};
 use crate::gpt::Parameter;
 use crate::ranks::{Exchange, Group, part};
 use crate::{Device, Error, Tensor};

@@ -129,7 +129,7 @@ pub(super) fn in_fp32(
     update: &mut dyn FnMut(&mut Update<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let seed = rounding_seed(parameter, step);
-    let Update { name, shape, whole, weight, gradient, state, .. } = parameter;
+    let Update { name, shape, whole, group, weight, gradient, state, .. } = parameter;
     let widened = |what: &str, tensor: &Tensor| {
         let name = format!("{name}{what}");
         let exact = Tensor::floats(tensor.device(), Category::Workspace, &name, shape)?;
@@ -137,7 +137,16 @@ pub(super) fn in_fp32(
         Ok::<Tensor, Error>(exact)
     };
     let (exact_weight, exact_gradient) = (widened(".fp32", weight)?, widened(".grad.fp32", gradient)?);
-    update(&mut Update { name, shape, whole: *whole, weight: &exact_weight, gradient: &exact_gradient, seed, state })?;
+    update(&mut Update {
+        name,
+        shape,
+        whole: *whole,
+        group: *group,
+        weight: &exact_weight,
+        gradient: &exact_gradient,
+        seed,
+        state,
+    })?;
     drop(exact_gradient);
     operations::round_bf16(weight, &exact_weight, seed)
 }

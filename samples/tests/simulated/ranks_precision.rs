@@ -4,7 +4,7 @@ use crate::device;
 use crate::ranks::{ALL, STEPS, TWO, allowed, train, with};
 use crate::ranks_with::{P, POSITIONS, TOKENS, ZERO, optimizer};
 use memscope_samples::gpt::GptArguments;
-use memscope_samples::techniques::{Parallel, Precision};
+use memscope_samples::techniques::{Checkpoint, Kind, Parallel, Precision};
 
 const LOW: [Precision; 3] = [Precision::AmpFp16, Precision::AmpBf16, Precision::Bf16];
 const RATE: f32 = 2e-3;
@@ -147,7 +147,7 @@ fn precision_combines_with_ranks_and_others() {
                 arguments.techniques.activations.chunked_loss = Some(3);
                 arguments.techniques.gradients.optimizer_in_backward = precision != Precision::AmpFp16;
                 arguments.layers = Some(3);
-                arguments.techniques.activations.checkpoint = memscope_samples::techniques::Checkpoint::Every(2);
+                arguments.techniques.activations.checkpoint = Checkpoint::Every(2);
                 train(&arguments).remove(0).losses
             };
             let ddp = of(Parallel::Ddp);
@@ -155,6 +155,15 @@ fn precision_combines_with_ranks_and_others() {
             for parallel in ZERO {
                 assert_eq!(of(parallel), ddp, "{precision:?}, {parallel:?}");
             }
+        }
+        // Updates in fp32 whose weights are rounded: every rank rounds its part as one rank would.
+        for kind in [Kind::Momentum, Kind::AdamW8bit] {
+            let of = |parallel| {
+                let mut arguments = low(Precision::Bf16, Some((2, parallel)));
+                arguments.techniques.optimizer.kind = kind;
+                train(&arguments).remove(0).losses
+            };
+            assert_eq!(of(Parallel::Zero3), of(Parallel::Ddp), "{kind:?}");
         }
     });
 }

@@ -200,6 +200,22 @@ mod tests {
             ("--batch 1 --image 32", "--batch 1 of --image 32 leaves one value a channel"),
             ("--batch 65536 --image 224", "--batch × --image² 3288334336 is out of range"),
             ("--image 18446744073709551615", "--image 18446744073709551615 is out of range"),
+            ("--checkpoint selective", "--checkpoint selective drops attention probabilities"),
+            ("--checkpoint every=5", "--checkpoint every=5 is out of range: the model has 4 layers"),
+            ("--foreach", "--foreach is of --optimizer adamw"),
+            ("--inject-inf 3", "--inject-inf shows the loss scale of --precision amp-fp16"),
+            ("--precision amp-fp16 --optimizer-in-backward", "does not combine with --optimizer-in-backward"),
+            ("--accumulate 3", "--accumulate 3 does not divide --batch 32"),
+            ("--accumulate 32 --image 32", "--batch 32 in 32 passes of --image 32 leaves one value a channel"),
+            ("--batch 1 --image 64 --workload varying", "--image 64, which may vary to 16, leaves one value a channel"),
+            ("--ranks 2", "--ranks needs --parallel"),
+            ("--ranks 3 --parallel ddp", "--ranks 3 does not divide --batch 32"),
+            ("--ranks 16 --parallel ddp --accumulate 4", "--accumulate 4 does not divide a rank's share of --batch, 2"),
+            ("--ranks 16 --parallel ddp", "--ranks 16 is more than 10, the elements of the smallest parameter"),
+            ("--batch auto --workload varying", "--batch auto does not combine with --workload varying"),
+            ("--empty-cache", "--empty-cache empties the cache of --allocator caching"),
+            ("--memory-fraction 2", "--memory-fraction 2 is not a share"),
+            ("--offload optimizer", "--offload optimizer does not combine with this --optimizer"),
         ] {
             let Err(Error::Arguments(text)) = plan(line) else { panic!("{line} was taken") };
             assert!(text.contains(words), "{line}: {text}");

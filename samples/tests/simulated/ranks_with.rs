@@ -2,8 +2,11 @@
 
 use crate::device;
 use crate::ranks::{ALL, Rank, SHAPES, STEPS, TWO, allowed, charged, train, with};
+use crate::resnet_training::tiny;
 use memscope_samples::gpt::{GptArguments, Model};
-use memscope_samples::techniques::{Allocator, Kind, Offload, Parallel, ZeroGrad};
+use memscope_samples::resnet::{self, ResnetArguments, ResnetTechniques};
+use memscope_samples::techniques::{Allocator, Kind, Offload, Parallel, RankArguments, ZeroGrad};
+use memscope_samples::{Device, Group};
 
 pub const ZERO: [Parallel; 3] = [Parallel::Zero1, Parallel::Zero2, Parallel::Zero3];
 
@@ -314,5 +317,44 @@ fn a_caching_allocator_of_each_rank() {
         }
         let half: u64 = SHAPES.iter().map(|size| charged(2 * size)).sum();
         assert_eq!(train(&with(Some((2, Parallel::Zero3))))[0].used[STEPS - 1], 4 * half);
+    });
+}
+
+/// Filters, of four dimensions, are cut between outputs. Gradients are ddp's bit for bit; means are of fewer than 1,000 numbers in
+/// another order, which moves an update by 1,000 · 2⁻²⁴ of itself at most. An update moves the loss by at most its norm, √P · rate ·
+/// the weights' size, here less than a half, times the gradient's, less than 2; and as much again for what is not of first order.
+#[test]
+fn adafactor_of_resnets_trains_as_ddp_does() {
+    device::run("ranks_with::adafactor_of_resnets_trains_as_ddp_does", TWO, || {
+        let of = |parallel| {
+            let ranks = RankArguments { ranks: Some(2), parallel: Some(parallel) };
+            let techniques = ResnetTechniques { optimizer: Kind::Adafactor, ranks, ..ResnetTechniques::default() };
+            let plan = resnet::Plan::new(&ResnetArguments { techniques, ..tiny() }).unwrap();
+            let group = Group::create(2).unwrap();
+            let losses: Vec<Vec<f32>> = std::thread::scope(|scope| {
+                let start = |rank: usize| {
+                    let (member, plan) = (group.member(rank), &plan);
+                    scope.spawn(move || {
+                        let device = Device::open_at(rank).unwrap();
+                        let mut trainer = resnet::Trainer::in_group(plan, device, Some(member)).unwrap();
+                        (0..3).map(|_| trainer.step().unwrap().expect("this device computes")).collect()
+                    })
+                };
+                [start(0), start(1)].map(|thread| thread.join().unwrap()).into()
+            });
+            assert_eq!(losses[0], losses[1], "ranks tell the same loss");
+            losses[0].clone()
+        };
+        let parameters = resnet::Plan::new(&tiny()).unwrap().configuration.parameter_count();
+        let ddp = of(Parallel::Ddp);
+        for parallel in ZERO {
+            for (step, (loss, ddp)) in of(parallel).iter().zip(&ddp).enumerate() {
+                let bound = step as f64 * 2.0 * 1000.0 / 16_777_216.0 * (parameters as f64).sqrt() * 1e-2 * 0.5 * 2.0;
+                assert!(
+                    f64::from((loss - ddp).abs()) <= bound,
+                    "{parallel:?}, step {step}: {loss}, not {ddp} within {bound}"
+                );
+            }
+        }
     });
 }

@@ -3,6 +3,8 @@
 //! Bands of queries instead of tiles, so that the products are large enough for the GEMM crate; no more than one band of the
 //! matrix is ever there.
 
+use super::exponential::exp;
+use super::lanes::{largest, sum};
 use super::memory::{Memory, for_each, for_pieces};
 use crate::{Arguments, Launch};
 
@@ -111,9 +113,9 @@ pub unsafe fn flash_forward(launch: &Launch, arguments: &Arguments<'_>) {
             product(&mut weights, [count, d, keys], by.scale, &q[first * d..], [d, 1], k, [1, d], 0.0);
             for (row, weights) in weights.chunks_mut(keys).enumerate() {
                 let (seen, masked) = weights.split_at_mut(by.seen(first + row, keys));
-                let largest = seen.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                seen.iter_mut().for_each(|weight| *weight = (*weight - largest).exp());
-                let sum: f32 = seen.iter().sum();
+                let largest = largest(seen);
+                seen.iter_mut().for_each(|weight| *weight = exp(*weight - largest));
+                let sum = sum(seen, |weight| weight);
                 seen.iter_mut().for_each(|weight| *weight /= sum);
                 masked.fill(0.0);
                 // SAFETY: the caller's promise.
@@ -191,7 +193,7 @@ impl Attention {
         for (row, (p, ds)) in p.chunks_mut(keys).zip(ds.chunks_mut(keys)).enumerate() {
             let (seen, query) = (self.seen(first + row, keys), first + row);
             for (p, ds) in p[..seen].iter_mut().zip(&mut ds[..seen]) {
-                *p = (*p - head.log_sums[query]).exp();
+                *p = exp(*p - head.log_sums[query]);
                 *ds = *p * (*ds - head.inner[query]);
             }
             p[seen..].fill(0.0);

@@ -8,6 +8,10 @@
 //! | --- | --- | --- |
 //! | qkv, scores, context, projection, the MLP's layers, BERT's transform, the decoder | layer norm, log-softmax, loss, embeddings, the sum with the residual | heads apart and together, GELU |
 //!
+//! Of a ResNet: convolutions and the head in 16 bits; log-softmax and loss in fp32; as their input batch normalisation, whose sums,
+//! statistics, weight and bias are fp32, ReLU, sum and pooling: so that every feature map has 2 bytes an element. A of an image
+//! halves, but for the pooling's 64-bit indices; the images' cast comes to it.
+//!
 //! Attention is one operation of the 16-bit list, as scaled_dot_product_attention is: its softmax computes in fp32 and keeps 16
 //! bits. Written out under autocast, the softmax would be on the fp32 list and its result be kept twice, in 6 bytes an element. Tile
 //! by tile (`--attention flash`) it takes and gives 16 bits too; scores, softmax and sums are in fp32, and so are the statistics.

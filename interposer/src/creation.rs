@@ -14,7 +14,7 @@ use memscope_wire::log::{CHUNK_SLOTS, FILE_SUFFIX, HEADER_BYTES, MAGIC, MAX_SLOT
 use memscope_wire::{Event, LogHeader, env};
 
 use crate::state::State;
-use crate::{clock, log, system, table, thread};
+use crate::{clock, framework, log, system, table, thread};
 
 /// Where the descriptor is moved to: below the usual soft limit of 1024, above what programs reach.
 const LOWEST_DESCRIPTOR: c_int = 960;
@@ -95,6 +95,11 @@ const LOG_DIR: [u8; env::LOG_DIR.len() + 1] = {
     terminated
 };
 
+/// True when the environment asks for a log.
+pub fn is_asked_for() -> bool {
+    CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable).is_some_and(|folder| !folder.is_empty())
+}
+
 /// Creates the log, writes its first records and shows it to everyone. False when this process is not recorded.
 pub fn create(state: &State) -> bool {
     let folder = match CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable) {
@@ -127,10 +132,12 @@ pub fn create(state: &State) -> bool {
     }
     header.magic.store(MAGIC, Release);
     log::introduce(state, log, thread::current());
-    table::describe(|event: &Event| {
+    let describe = |event: &Event| {
         // SAFETY: the header is mapped.
         unsafe { log::write(state, log, thread::current().id.get(), event) };
-    });
+    };
+    table::describe(describe);
+    framework::describe(describe);
     log::settle_lost(state, header);
     state.log.store(log, Release);
     true

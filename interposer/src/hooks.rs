@@ -12,6 +12,7 @@ use memscope_wire::{Event, MemoryKind};
 
 use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
 use crate::log;
+use crate::scope;
 use crate::state;
 use crate::table::{Row, with_rows};
 use crate::thread;
@@ -77,6 +78,7 @@ fn record(request: Request, address: u64, bytes: u64) {
         DeviceSource::Context | DeviceSource::Stream => driver::preserving_errno(driver::current_device),
     };
     driver::introduce(state, device);
+    scope::settle();
     log::append(&Event::Alloc { address, bytes, requested, stream, device, row: row as u16, memory });
 }
 
@@ -90,6 +92,7 @@ fn record_failure(request: Request, result: c_int) {
         (device, driver::memory_info())
     });
     driver::introduce(state, device);
+    scope::settle();
     log::append(&Event::AllocFailed { requested, free, total, device, result, row: row as u16, memory });
 }
 

@@ -1,6 +1,7 @@
 //! memscope's interposer: the library that is preloaded into the profiled program.
 //!
-//! Owns: the hooks of the CUDA driver's functions, the C API of include/memscope.h, and the writer of this process's log.
+//! Owns: the hooks of the CUDA driver's functions and of PyTorch's allocators, the shim for Python programs, the C API of
+//! include/memscope.h, and the writer of this process's log.
 //! Refuses: to change anything that the program sees. Every call reaches the real function with its arguments and its result
 //! comes back; what goes wrong here is counted in the log's header, never shown and never fatal.
 //!
@@ -14,6 +15,9 @@
 //! | `module.rs` | who owns an address; libcuda's handle, pinned |
 //! | `hooks.rs` | the bodies of the hooks: what is recorded before and after the real call |
 //! | `driver.rs` | what the hooks ask the driver themselves: device, sizes, identity |
+//! | `framework.rs` | the hooks of PyTorch's allocators |
+//! | `python.rs` | how the shim (python/shim.py) gets into a Python program, and what it calls |
+//! | `scope.rs` | the module that a thread is in |
 //! | `api.rs` | the C API |
 //! | `names.rs` | names travel once, then as a hash |
 //! | `log.rs` | claims a slot, writes it, commits it; grows the file |
@@ -39,11 +43,14 @@ mod clock;
 mod creation;
 mod dlsym;
 mod driver;
+mod framework;
 mod hooks;
 mod log;
 mod module;
 mod names;
 mod proc_address;
+mod python;
+mod scope;
 mod state;
 mod system;
 mod table;

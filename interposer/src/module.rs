@@ -155,8 +155,26 @@ pub fn next_then_driver(name: &CStr) -> *mut c_void {
     if handle.is_null() { null_mut() } else { symbol(handle, name) }
 }
 
-fn next_symbol(name: &CStr) -> *mut c_void {
+/// The function of this name behind this library in the order of look-up; null when there is none.
+pub fn next_symbol(name: &CStr) -> *mut c_void {
     symbol(libc::RTLD_NEXT, name)
+}
+
+/// The function of this name in a library that is loaded already, wherever it was loaded to; null when there is none.
+pub fn symbol_of(library: &CStr, name: &CStr) -> *mut c_void {
+    // SAFETY: a terminated name; RTLD_NOLOAD runs no constructors.
+    let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
+    if handle.is_null() {
+        forget_error();
+        return null_mut();
+    }
+    // The handle is kept: the library must not leave while its function is known here.
+    symbol(handle, name)
+}
+
+/// The function of this name that the whole program sees; null when there is none.
+pub fn global_symbol(name: &CStr) -> *mut c_void {
+    symbol(libc::RTLD_DEFAULT, name)
 }
 
 /// Looks up `name` for ourselves; null when there is none but in this library.

@@ -1,6 +1,6 @@
 //! The thread's own words: its id for the log that it writes to, and whether it is inside a hook.
 //!
-//! Owns: three words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
+//! Owns: five words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
 //! cannot ask for the initial-exec model, and the default one costs a call for each access. They have no initialiser and no
 //! destructor, so they are right at any time of a thread's life. Refuses: everything else.
 
@@ -16,19 +16,23 @@ pub struct Thread {
     unused: Cell<u32>,
     /// Stack address of the outermost hook that the thread is in; 0 when it is in none.
     outermost: Cell<usize>,
+    /// Id of the path of the module that the thread is in, written by the shim; 0 is none.
+    pub scope: Cell<u64>,
+    /// What the log knows of it.
+    pub recorded_scope: Cell<u64>,
 }
 
-const _: () = assert!(size_of::<Thread>() == 24);
+const _: () = assert!(size_of::<Thread>() == 40);
 
 core::arch::global_asm!(
     ".section .tbss.memscope_thread,\"awT\",@nobits",
     ".globl memscope_thread",
     ".hidden memscope_thread",
     ".type memscope_thread,@object",
-    ".size memscope_thread,24",
+    ".size memscope_thread,40",
     ".balign 8",
     "memscope_thread:",
-    ".zero 24",
+    ".zero 40",
     ".text",
 );
 

@@ -95,6 +95,8 @@ pub enum MemoryKind {
     Managed = 2,
     /// Pinned host memory.
     Host = 3,
+    /// Pageable host memory of a framework's CPU tensors.
+    Pageable = 4,
 }
 
 impl MemoryKind {
@@ -104,13 +106,19 @@ impl MemoryKind {
             1 => MemoryKind::Pool,
             2 => MemoryKind::Managed,
             3 => MemoryKind::Host,
+            4 => MemoryKind::Pageable,
             _ => MemoryKind::Device,
         }
     }
 
     /// Name in reports.
     pub const fn name(self) -> &'static str {
-        ["device", "pool", "managed", "host"][self as usize]
+        ["device", "pool", "managed", "host", "pageable"][self as usize]
+    }
+
+    /// True for memory of the host, which belongs to no device.
+    pub const fn on_host(self) -> bool {
+        matches!(self, MemoryKind::Host | MemoryKind::Pageable)
     }
 }
 
@@ -124,6 +132,8 @@ pub mod kind {
     pub const DEVICE: u16 = 3;
     /// [`super::Event::Thread`].
     pub const THREAD: u16 = 4;
+    /// [`super::Event::Notice`].
+    pub const NOTICE: u16 = 5;
     /// [`super::Event::Alloc`].
     pub const ALLOC: u16 = 16;
     /// [`super::Event::Free`].
@@ -146,6 +156,8 @@ pub mod kind {
     pub const PHASE: u16 = 51;
     /// [`super::Event::Step`].
     pub const STEP: u16 = 52;
+    /// [`super::Event::Scope`].
+    pub const SCOPE: u16 = 53;
 }
 
 /// Device ordinal of memory that belongs to no device (pinned host memory), and of one that could not be told.
@@ -188,6 +200,11 @@ pub enum Event {
     Phase { name: TextId },
     /// Step `number` begins now, in the whole process.
     Step { number: u64 },
+    /// The thread is in the scope of this path, whose parts are joined by dots, and in none that it entered before; `NONE` is
+    /// outside of all.
+    Scope { path: TextId },
+    /// What a hook could not do in this process, as a sentence for the report.
+    Notice { text: TextId },
 }
 
 const fn pack(low: u32, row: u16, small: u8) -> u64 {
@@ -245,6 +262,8 @@ impl Event {
             Event::ScopePop => (kind::SCOPE_POP, [0; 6]),
             Event::Phase { name } => (kind::PHASE, [0, name.0, 0, 0, 0, 0]),
             Event::Step { number } => (kind::STEP, [number, 0, 0, 0, 0, 0]),
+            Event::Scope { path } => (kind::SCOPE, [0, path.0, 0, 0, 0, 0]),
+            Event::Notice { text } => (kind::NOTICE, [0, text.0, 0, 0, 0, 0]),
         }
     }
 
@@ -314,6 +333,8 @@ impl Event {
             kind::SCOPE_POP => Event::ScopePop,
             kind::PHASE => Event::Phase { name: TextId(w[1]) },
             kind::STEP => Event::Step { number: w[0] },
+            kind::SCOPE => Event::Scope { path: TextId(w[1]) },
+            kind::NOTICE => Event::Notice { text: TextId(w[1]) },
             _ => return None,
         })
     }
@@ -366,6 +387,8 @@ mod tests {
             Event::ScopePop,
             Event::Phase { name },
             Event::Step { number: u64::MAX },
+            Event::Scope { path: name },
+            Event::Notice { text: name },
         ];
         for event in all {
             let record = event.record(11, 12);

@@ -3,7 +3,7 @@
 //! Owns: which event means what, devices, tags and marks. Refuses: nothing that was recorded; what makes no sense is counted in
 //! `Doubts`. Births and deaths are `lifetime`.
 
-use memscope_wire::{Category, Event, MemoryKind, Origin, Record};
+use memscope_wire::{Category, Event, Origin, Record};
 
 use crate::journal::entry::{Entry, ProcessIndex};
 
@@ -112,11 +112,12 @@ impl Model {
             Event::Free { address, .. } => self.free(at, address, changes),
             Event::FreeRefused { address, slot, .. } => self.free_refused(at, address, slot, changes),
             Event::AllocFailed { .. } => self.alloc_failed(at, event, changes),
-            Event::BlockAlloc { address, bytes, requested, stream, .. } => {
-                self.block_alloc(at, address, (bytes, requested), stream, changes);
+            Event::BlockAlloc { address, bytes, requested, stream, origin } => {
+                self.block_alloc(at, address, (bytes, requested), (stream, origin), changes);
             }
             Event::BlockFree { address, .. } => match process.memory.blocks.leave(address) {
                 Some(id) => {
+                    self.settle_end(at.process, id, changes);
                     self.death(at.process, id, 0, changes);
                 }
                 None => self.doubts.block_free_of_unknown += 1,
@@ -136,9 +137,23 @@ impl Model {
             Event::ScopePop => {
                 process.threads.entry(at.thread).or_default().pop(&self.scopes);
             }
+            Event::Scope { path } => {
+                let path = self.names.number(path);
+                let node = self.scope_of_path(path);
+                self.processes[at.process].threads.entry(at.thread).or_default().place(node);
+            }
+            Event::Notice { text } => {
+                let text = self.names.number(text);
+                let text = self.names.text(text);
+                if !self.notices.contains(&text) {
+                    self.notices.push(text);
+                    changes.marks = true;
+                }
+            }
             Event::Phase { name } => {
                 let phase = self.names.number(name);
                 process.phase = phase;
+                self.phase_begins(at.process, name, changes);
                 self.mark(at.process, MarkerKind::Phase(phase), changes);
             }
             Event::Step { number } => {
@@ -147,6 +162,19 @@ impl Model {
                 self.mark(at.process, MarkerKind::Step(step), changes);
             }
         }
+    }
+
+    /// The scope of a module's path.
+    fn scope_of_path(&mut self, path: u32) -> u32 {
+        if let Some(node) = self.paths.get(&path) {
+            return *node;
+        }
+        let text = self.names.text(path);
+        let node = self.scopes.of_path(&text, &mut self.names);
+        if self.names.is_complete(path) {
+            self.paths.insert(path, node);
+        }
+        node
     }
 
     fn mark(&mut self, process: usize, kind: MarkerKind, changes: &mut Changes) {
@@ -207,7 +235,16 @@ impl Model {
 
     fn tag(&mut self, id: AllocationId, name: u32, category: Category, origin: Origin, changes: &mut Changes) {
         let was = self.allocations[id.0 as usize];
-        let is = Allocation { name, category, origin, ..was };
+        let mut is = Allocation { name, category, origin, ..was };
+        if origin == Origin::Hooked {
+            // The program's own word wins over a framework's. What a module is given is an input, unless the model made it:
+            // the output of another module is an activation.
+            let made = was.origin == Origin::Inferred && was.category != Category::Inputs;
+            if was.origin == Origin::Tagged || (category == Category::Inputs && made) {
+                return;
+            }
+            is.name = if name == 0 { was.name } else { name };
+        }
         if was == is {
             return;
         }
@@ -220,7 +257,7 @@ impl Model {
     fn alloc_failed(&mut self, at: At, event: Event, changes: &mut Changes) {
         let Event::AllocFailed { requested, free, total, device, result, row, memory } = event else { return };
         let device = match memory {
-            MemoryKind::Host => Allocation::NO_DEVICE,
+            memory if memory.on_host() => Allocation::NO_DEVICE,
             _ => self.device(at.process, device),
         };
         let process = &self.processes[at.process];

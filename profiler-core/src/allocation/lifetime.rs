@@ -3,7 +3,7 @@
 //! Owns: the rules of birth, death, revival and containers, with the running ledgers. Refuses: to leave two live allocations, or
 //! two live blocks, at one address.
 
-use memscope_wire::{Event, MemoryKind};
+use memscope_wire::{Category, Event, MemoryKind, Origin};
 
 use super::apply::At;
 use super::memory::Freed;
@@ -61,15 +61,17 @@ impl Model {
         // Whoever is given the address owns it: a refusal of an earlier free comes too late.
         self.processes[at.process].memory.freed.remove(&address);
         let device = match memory {
-            MemoryKind::Host => Allocation::NO_DEVICE,
+            memory if memory.on_host() => Allocation::NO_DEVICE,
             _ => self.device(at.process, device),
         };
         let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
         let stream = self.streams.position(stream);
-        self.birth(
-            at,
-            Allocation { address, bytes, requested, stream, device, function, memory, ..Allocation::vacant() },
-        );
+        let (category, origin) = match memory {
+            MemoryKind::Pageable => self.inferred(at.process),
+            _ => (Category::Unknown, Origin::None),
+        };
+        let vacant = Allocation { category, origin, ..Allocation::vacant() };
+        self.birth(at, Allocation { address, bytes, requested, stream, device, function, memory, ..vacant });
     }
 
     /// Ends the allocation that begins at `address`, its blocks first.
@@ -93,7 +95,12 @@ impl Model {
     }
 
     pub(super) fn free(&mut self, at: At, address: u64, changes: &mut Changes) {
+        if let Some(id) = self.processes[at.process].memory.owned.starting(address) {
+            self.settle_end(at.process, id, changes);
+        }
         match self.end_owned(at, address, 0, changes) {
+            // Nobody refuses the free of a CPU tensor.
+            Some(freed) if self.allocations[freed.death.0.0 as usize].memory == MemoryKind::Pageable => {}
             Some(freed) => {
                 self.processes[at.process].memory.freed.insert(address, freed);
             }
@@ -149,7 +156,7 @@ impl Model {
         at: At,
         address: u64,
         (bytes, requested): (u64, u64),
-        stream: u64,
+        (stream, origin): (u64, Origin),
         changes: &mut Changes,
     ) {
         for taken in self.processes[at.process].memory.blocks.overlapping(address, bytes) {
@@ -158,7 +165,12 @@ impl Model {
             }
         }
         let stream = self.streams.position(stream);
-        let block = Allocation { address, bytes, requested, stream, flags: flag::BLOCK, ..Allocation::vacant() };
+        let (category, origin) = match origin {
+            Origin::Hooked => self.inferred(at.process),
+            _ => (Category::Unknown, Origin::None),
+        };
+        let vacant = Allocation { category, origin, ..Allocation::vacant() };
+        let block = Allocation { address, bytes, requested, stream, flags: flag::BLOCK, ..vacant };
         let block = match self.processes[at.process].memory.owned.holding_all(address, bytes) {
             Some(container) => {
                 self.contain(container, changes);

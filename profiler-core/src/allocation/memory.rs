@@ -31,6 +31,11 @@ impl Ranges {
         self.spans.remove(&address).map(|span| span.id)
     }
 
+    /// The range that begins at `address`.
+    pub fn starting(&self, address: u64) -> Option<AllocationId> {
+        self.spans.get(&address).map(|span| span.id)
+    }
+
     /// The range that begins at or holds `address`.
     pub fn holding(&self, address: u64) -> Option<AllocationId> {
         let (start, span) = self.spans.range(..=address).next_back()?;
@@ -60,6 +65,11 @@ impl Ranges {
         for span in self.spans.values_mut() {
             span.id = now(span.id).unwrap_or(span.id);
         }
+    }
+
+    /// Who holds the ranges, in the order of addresses.
+    pub fn ids(&self) -> impl Iterator<Item = AllocationId> + '_ {
+        self.spans.values().map(|span| span.id)
     }
 
     /// First addresses of all ranges, in order.

@@ -10,6 +10,7 @@ mod apply;
 mod device;
 mod doubts;
 mod forget;
+mod inference;
 mod lifetime;
 mod memory;
 mod model;

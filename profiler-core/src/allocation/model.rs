@@ -26,6 +26,10 @@ pub struct Model {
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) names: Names,
     pub(crate) scopes: Scopes,
+    /// By the name of a module's path: its scope.
+    pub(crate) paths: HashMap<u32, u32>,
+    /// What hooks could not do, as sentences.
+    pub(crate) notices: Vec<String>,
     pub(crate) steps: Numbers,
     pub(crate) streams: Numbers,
     pub(crate) devices: Vec<Device>,
@@ -349,7 +353,7 @@ impl Model {
     /// The ledgers in which an allocation counts.
     fn ledgers(&mut self, allocation: &Allocation, act: impl Fn(&mut EventRows, &Allocation)) {
         let Allocation { memory, device, .. } = *allocation;
-        if memory == MemoryKind::Host {
+        if memory.on_host() {
             return act(&mut self.host, allocation);
         }
         let position = self.resolve(device) as usize;

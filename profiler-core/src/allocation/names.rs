@@ -91,6 +91,11 @@ impl Names {
         }
     }
 
+    /// True once all parts of a text were seen.
+    pub(crate) fn is_complete(&self, number: u32) -> bool {
+        self.names.get(number as usize).is_some_and(|name| name.complete)
+    }
+
     /// How many names there are, the absent one included.
     pub fn len(&self) -> usize {
         self.names.len()
@@ -139,6 +144,21 @@ impl Scopes {
             self.nodes.push((parent, name));
         }
         number
+    }
+
+    /// The node of a path whose parts are joined by dots. A part that begins with a digit belongs to the one before it:
+    /// `layers.3.mlp` is `layers.3` and, in it, `mlp`.
+    pub(crate) fn of_path(&mut self, path: &str, names: &mut Names) -> u32 {
+        let (mut node, mut start) = (Self::ROOT, 0);
+        let inner = path.match_indices('.').map(|(dot, _)| dot);
+        let is_name = |dot: &usize| !path[dot + 1..].starts_with(|first: char| first.is_ascii_digit());
+        for end in inner.filter(is_name).chain([path.len()]).collect::<Vec<_>>() {
+            if start < end {
+                node = self.child(node, names.number_of(&path[start..end]));
+            }
+            start = end + 1;
+        }
+        node
     }
 
     /// The node around `node`; the root's is the root.
@@ -208,6 +228,18 @@ mod tests {
         names.part(TextId(5), 0, 0, &[1; PART_BYTES]);
         assert_eq!(names.len(), 1);
         assert_eq!(names.text(7), "");
+    }
+
+    #[test]
+    fn a_module_path_is_nested_scopes() {
+        let (mut names, mut scopes) = (Names::new(), Scopes::default());
+        let node = scopes.of_path("Net.layers.3.mlp.0", &mut names);
+        assert_eq!(scopes.path(node, &names), "Net/layers.3/mlp.0");
+        let attention = scopes.of_path("Net.layers.3.attn", &mut names);
+        assert_eq!(scopes.parent(attention), scopes.parent(node));
+        assert_eq!(scopes.of_path("", &mut names), Scopes::ROOT);
+        let odd = scopes.of_path("..a..", &mut names);
+        assert_eq!(scopes.path(odd, &names), "a");
     }
 
     #[test]

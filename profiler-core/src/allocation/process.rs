@@ -8,6 +8,7 @@ use crate::journal::entry::{Calibration, Counters, Nanoseconds, ProcessIndex, Pr
 
 use crate::ledger::EventRows;
 
+use super::inference::Phases;
 use super::memory::Memory;
 use super::names::Scopes;
 use super::row::AllocationId;
@@ -29,6 +30,11 @@ impl Thread {
             self.scope = scopes.child(self.scope, name);
         }
         self.depth += 1;
+    }
+
+    /// The thread is at this node, and has entered nothing there.
+    pub fn place(&mut self, node: u32) {
+        (self.scope, self.depth) = (node, 0);
     }
 
     /// False when no scope was open.
@@ -102,6 +108,7 @@ pub(crate) struct Process {
     pub functions: HashMap<u16, u32>,
     pub threads: HashMap<u32, Thread>,
     pub phase: u32,
+    pub phases: Phases,
     /// Number in the table of steps plus 1; 0 before the first step.
     pub step: u32,
     pub memory: Memory,
@@ -139,6 +146,7 @@ impl Process {
             functions: HashMap::new(),
             threads: HashMap::new(),
             phase: 0,
+            phases: Phases::default(),
             step: 0,
             memory: Memory::default(),
             exit: None,

@@ -67,7 +67,7 @@ impl Ledgers {
         };
         let all = super::live::Live { model, walk, part: Part::All, order, time: Nanoseconds(0) };
         for (_, allocation) in all.allocations().filter(|(_, allocation)| !allocation.is(flag::OUTSIDE)) {
-            if allocation.memory == MemoryKind::Host {
+            if allocation.memory.on_host() {
                 ledgers.host.enter(allocation);
                 continue;
             }

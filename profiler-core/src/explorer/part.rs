@@ -2,8 +2,6 @@
 //!
 //! Owns: which allocations belong to a target, and where its states are kept. Refuses: lists.
 
-use memscope_wire::MemoryKind;
-
 use crate::allocation::{Allocation, Model, flag};
 use crate::journal::entry::Nanoseconds;
 use crate::report::named_devices;
@@ -38,7 +36,7 @@ impl Positions {
 
     /// Where an allocation's device is in the answer.
     pub fn shown(&self, allocation: &Allocation) -> Option<u16> {
-        if allocation.memory == MemoryKind::Host {
+        if allocation.memory.on_host() {
             return None;
         }
         self.shown.get(allocation.device as usize).copied().flatten()
@@ -62,7 +60,7 @@ impl Part {
     pub fn has(self, model: &Model, allocation: &Allocation) -> bool {
         match self {
             Part::All => true,
-            Part::Device(device) => allocation.memory != MemoryKind::Host && model.resolve(allocation.device) == device,
+            Part::Device(device) => !allocation.memory.on_host() && model.resolve(allocation.device) == device,
             Part::Process(process) => allocation.process == process,
         }
     }

@@ -157,6 +157,14 @@ fn recording(model: &Model) -> Vec<Finding> {
             Detail::JournalTruncated { reason: reason.clone() },
         ));
     }
+    findings.extend(model.notices.iter().map(|what| {
+        finding(
+            Severity::Warning,
+            what.clone(),
+            "expect categories and scopes to be missing; report it with the version of the framework",
+            Detail::NotFollowed { what: what.clone() },
+        )
+    }));
     let dropped = sum(|process| process.counters.dropped).wrapping_add(model.doubts.over_limit);
     if dropped > 0 {
         findings.push(finding(

@@ -134,6 +134,11 @@ pub enum Detail {
         /// Why, as far as is known.
         reason: String,
     },
+    /// What a hook of a framework could not do: what is therefore missing.
+    NotFollowed {
+        /// What.
+        what: String,
+    },
     /// `P % of what the driver granted on DEVICE was cached and unused when most was reserved`.
     LargeCached {
         /// UUID of the device.
@@ -226,6 +231,7 @@ impl Detail {
             Detail::StepGrowth(_) => "step_growth",
             Detail::Simulated { .. } => "simulated",
             Detail::JournalTruncated { .. } => "journal_truncated",
+            Detail::NotFollowed { .. } => "not_followed",
             Detail::LargeCached { .. } => "large_cached",
         }
     }

@@ -186,6 +186,7 @@ impl Profile {
                 Detail::OutsideBlocks { blocks } => doubts.outside_blocks = *blocks,
                 Detail::DroppedEvents { events } => doubts.over_limit = events.saturating_sub(report.dropped_events),
                 Detail::JournalTruncated { reason } => model.truncated = Some(reason.clone()),
+                Detail::NotFollowed { what } => model.notices.push(what.clone()),
                 // Sums over processes: the first one stands for all.
                 Detail::UncommittedSlots { slots, missing } => {
                     if let Some(first) = model.processes.first_mut() {

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use memscope_wire::{Category, MemoryKind};
+use memscope_wire::Category;
 
 use crate::allocation::{Allocation, AllocationId, Changes, Model, flag};
 
@@ -74,7 +74,7 @@ impl Walk {
             if is.is(flag::OUTSIDE) {
                 continue;
             }
-            if is.memory == MemoryKind::Host {
+            if is.memory.on_host() {
                 correct(&mut host);
             } else if let Some(device) = self.resolved.get(is.device as usize) {
                 correct(devices.entry(*device).or_default());

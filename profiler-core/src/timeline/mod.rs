@@ -136,7 +136,7 @@ impl State {
     /// Takes in an allocation that is live at this moment.
     pub(crate) fn enter(&mut self, allocation: &Allocation) {
         match allocation.memory {
-            MemoryKind::Host => {}
+            MemoryKind::Host | MemoryKind::Pageable => {}
             MemoryKind::Managed => self.managed.enter(allocation),
             MemoryKind::Device | MemoryKind::Pool => self.rows.enter(allocation),
         }

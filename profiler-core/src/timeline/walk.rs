@@ -8,8 +8,6 @@
 
 use std::collections::BTreeSet;
 
-use memscope_wire::MemoryKind;
-
 use crate::allocation::{Allocation, Change, MarkerKind, Model, flag};
 use crate::journal::entry::Nanoseconds;
 
@@ -230,7 +228,7 @@ impl Walk {
         if allocation.is(flag::OUTSIDE) {
             return;
         }
-        if allocation.memory == MemoryKind::Host {
+        if allocation.memory.on_host() {
             return act(&mut self.host);
         }
         let Some(position) = self.resolved.get(allocation.device as usize) else { return };

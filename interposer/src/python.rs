@@ -1,0 +1,205 @@
+//! How the shim (python/shim.py) gets into a Python program, and the functions that it calls.
+//!
+//! Owns: an audit hook of the interpreter, which waits for the first import of `torch` and then runs the shim, once, in a
+//! namespace of its own. That needs no variable, file or start-up module of Python's, and so works with `-E`, `-I`, `-S` and
+//! in every kind of environment. Refuses: programs that are not Python, and to let an error of ours into the program: an
+//! exception that was pending stays as it was, and a shim that fails is a notice in the report.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::transmute;
+use core::ptr::null_mut;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
+use memscope_wire::{Category, Event, Origin, TextId};
+
+use crate::{creation, framework, log, module, names, thread};
+
+/// The shim's text.
+const SHIM: &str = concat!(include_str!("../python/shim.py"), "\0");
+
+type Object = *mut c_void;
+
+/// Functions of the interpreter, all of its stable interface.
+struct Python {
+    tuple_item: unsafe extern "C" fn(Object, isize) -> Object,
+    text_of: unsafe extern "C" fn(Object) -> *const c_char,
+    fetch: unsafe extern "C" fn(*mut Object, *mut Object, *mut Object),
+    restore: unsafe extern "C" fn(Object, Object, Object),
+    clear: unsafe extern "C" fn(),
+    compile: unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> Object,
+    evaluate: unsafe extern "C" fn(Object, Object, Object) -> Object,
+    new_dictionary: unsafe extern "C" fn() -> Object,
+    set_item: unsafe extern "C" fn(Object, *const c_char, Object) -> c_int,
+    builtins: unsafe extern "C" fn() -> Object,
+}
+
+macro_rules! function {
+    ($name:literal) => {{
+        let found = module::global_symbol($name);
+        if found.is_null() {
+            return None;
+        }
+        #[allow(clippy::undocumented_unsafe_blocks, reason = "said here, for every expansion")]
+        // SAFETY: the interpreter documents this function with this signature.
+        unsafe {
+            transmute::<*mut c_void, _>(found)
+        }
+    }};
+}
+
+impl Python {
+    fn find() -> Option<Python> {
+        Some(Python {
+            tuple_item: function!(c"PyTuple_GetItem"),
+            text_of: function!(c"PyUnicode_AsUTF8"),
+            fetch: function!(c"PyErr_Fetch"),
+            restore: function!(c"PyErr_Restore"),
+            clear: function!(c"PyErr_Clear"),
+            compile: function!(c"Py_CompileString"),
+            evaluate: function!(c"PyEval_EvalCode"),
+            new_dictionary: function!(c"PyDict_New"),
+            set_item: function!(c"PyDict_SetItemString"),
+            builtins: function!(c"PyEval_GetBuiltins"),
+        })
+    }
+
+    /// Runs the shim; false when it cannot run.
+    ///
+    /// # Safety
+    /// The caller holds the interpreter's lock.
+    unsafe fn run_shim(&self) -> bool {
+        /// Py_file_input.
+        const FILE: c_int = 257;
+        // SAFETY: the lock is held; each object is checked before its use. What is made here lives as long as the program.
+        unsafe {
+            let code = (self.compile)(SHIM.as_ptr().cast(), c"<memscope>".as_ptr(), FILE);
+            let names = (self.new_dictionary)();
+            if code.is_null() || names.is_null() {
+                return false;
+            }
+            (self.set_item)(names, c"__builtins__".as_ptr(), (self.builtins)()) == 0
+                && !(self.evaluate)(code, names, names).is_null()
+        }
+    }
+}
+
+/// Set at the first import of torch.
+static SEEN: AtomicBool = AtomicBool::new(false);
+
+/// The interpreter's audit hook: called with its lock held, before each import among others.
+unsafe extern "C" fn audit(event: *const c_char, arguments: Object, _: *mut c_void) -> c_int {
+    // SAFETY: the interpreter gives a terminated name, and a tuple whose first item is the module's name.
+    unsafe {
+        if !SEEN.load(Relaxed) && !event.is_null() && CStr::from_ptr(event) == c"import" {
+            import(arguments);
+        }
+    }
+    0
+}
+
+/// # Safety
+/// The caller holds the interpreter's lock; `arguments` is the tuple of an import event.
+#[cold]
+unsafe fn import(arguments: Object) {
+    let Some(python) = Python::find() else { return };
+    // SAFETY: as above; a pending exception is put back as it was.
+    unsafe {
+        let mut pending = [null_mut(); 3];
+        let [kind, value, trace] = &mut pending;
+        (python.fetch)(kind, value, trace);
+        let name = (python.tuple_item)(arguments, 0);
+        let text = if name.is_null() { core::ptr::null() } else { (python.text_of)(name) };
+        if !text.is_null() && is_torch(CStr::from_ptr(text)) && !SEEN.swap(true, Relaxed) && !python.run_shim() {
+            notice(c"the shim for Python could not be loaded: modules, phases and categories of PyTorch are not known");
+        }
+        (python.clear)();
+        let [kind, value, trace] = pending;
+        (python.restore)(kind, value, trace);
+    }
+}
+
+/// True for torch and what is in it: a program may begin with `import torch.nn`.
+fn is_torch(name: &CStr) -> bool {
+    let name = name.to_bytes();
+    name.strip_prefix(b"torch").is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'.'))
+}
+
+/// Says what could not be done.
+fn notice(text: &CStr) {
+    // SAFETY: terminated.
+    let text = unsafe { names::identify(text.as_ptr()) };
+    log::append(&Event::Notice { text });
+}
+
+/// Asks the interpreter of this process, if there is one, to be told of imports.
+extern "C" fn arm() {
+    if !creation::is_asked_for() {
+        return;
+    }
+    let add = module::global_symbol(c"PySys_AddAuditHook");
+    if !add.is_null() {
+        type Hook = unsafe extern "C" fn(*const c_char, Object, *mut c_void) -> c_int;
+        // SAFETY: int PySys_AddAuditHook(Py_AuditHookFunction hook, void *userData), which may be called before the
+        // interpreter is initialised.
+        unsafe { transmute::<*mut c_void, unsafe extern "C" fn(Hook, *mut c_void) -> c_int>(add)(audit, null_mut()) };
+    }
+}
+
+#[used]
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
+static ARM: extern "C" fn() = arm;
+
+/// The calling thread's word for the module that it is in: a path's id, 0 for none. The word is the thread's own and lives as
+/// long as it.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn memscope_shim_scope() -> *mut u64 {
+    thread::current().scope.as_ptr()
+}
+
+/// The id of a text, which is in the log from now on.
+///
+/// # Safety
+/// `text` is null or a terminated string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn memscope_shim_text(text: *const c_char) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { names::identify(text) }.0
+}
+
+/// The tensor at `address` is of this category, and `name` (the id of a text) is its name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn memscope_shim_tag(address: u64, category: c_int, name: u64) {
+    if address != 0 {
+        let category = Category::from_number(u8::try_from(category).unwrap_or_default());
+        log::append(&Event::Tag { address, name: TextId(name), category, origin: Origin::Hooked });
+    }
+}
+
+/// What the shim could not do, as a sentence for the report.
+///
+/// # Safety
+/// `text` is null or a terminated string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn memscope_shim_notice(text: *const c_char) {
+    // SAFETY: the caller's promise.
+    let text = unsafe { names::identify(text) };
+    log::append(&Event::Notice { text });
+}
+
+/// 1 when this PyTorch lacks a function that is hooked here.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn memscope_shim_lacks_hooks() -> c_int {
+    framework::is_incomplete() as c_int
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn torch_is_known_by_its_name() {
+        for (name, expected) in [(c"torch", true), (c"torch.nn", true), (c"torchvision", false), (c"tor", false)] {
+            assert_eq!(is_torch(name), expected, "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a framework's tensors are for, where nobody said: concluded from the phases in which they begin and end.
+//!
+//! Owns: the rules, for blocks and CPU tensors that a framework hook reported. Refuses: allocations of the driver and blocks
+//! of the C API, whose programs speak for themselves, and to overrule a tag: it comes later, or not at all.
+//!
+//! | begins in | is held to be | until |
+//! | --- | --- | --- |
+//! | model | weights | |
+//! | data | inputs | |
+//! | forward, loss | activations | it ends before a backward pass began: then it was workspace |
+//! | recompute | activations | it ends before the phase does: then it was workspace |
+//! | backward | workspace | |
+//! | optimizer | workspace | the phase ends and it lives: then it is the optimizer's |
+//!
+//! In any other phase it is unknown.
+
+use memscope_wire::{Category, Origin, TextId};
+
+use super::model::{Changes, Model, Retag};
+use super::row::{Allocation, AllocationId};
+
+/// Phases that mean something here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Role {
+    #[default]
+    Other,
+    Model,
+    Data,
+    Forward,
+    Loss,
+    Recompute,
+    Backward,
+    Optimizer,
+}
+
+impl Role {
+    /// The role of the phase with this name.
+    pub fn of(name: TextId) -> Role {
+        const ROLES: [(TextId, Role); 7] = [
+            (TextId::of(b"model"), Role::Model),
+            (TextId::of(b"data"), Role::Data),
+            (TextId::of(b"forward"), Role::Forward),
+            (TextId::of(b"loss"), Role::Loss),
+            (TextId::of(b"recompute"), Role::Recompute),
+            (TextId::of(b"backward"), Role::Backward),
+            (TextId::of(b"optimizer"), Role::Optimizer),
+        ];
+        ROLES.iter().find(|(known, _)| *known == name).map_or(Role::Other, |(_, role)| *role)
+    }
+
+    fn in_backward(self) -> bool {
+        matches!(self, Role::Backward | Role::Recompute)
+    }
+
+    /// What begins in this phase.
+    fn category(self) -> Category {
+        match self {
+            Role::Other => Category::Unknown,
+            Role::Model => Category::Weights,
+            Role::Data => Category::Inputs,
+            Role::Forward | Role::Loss | Role::Recompute => Category::Activations,
+            Role::Backward | Role::Optimizer => Category::Workspace,
+        }
+    }
+}
+
+/// What a process's phases have come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Phases {
+    /// The phase that runs.
+    now: Role,
+    /// Clock of the process when it began.
+    began: u64,
+    /// Clock when a backward pass was last left, its recomputations included.
+    after_backward: u64,
+}
+
+impl Model {
+    /// What a framework's tensor is held to be that begins now.
+    pub(super) fn inferred(&self, process: usize) -> (Category, Origin) {
+        match self.processes[process].phases.now.category() {
+            Category::Unknown => (Category::Unknown, Origin::None),
+            category => (category, Origin::Inferred),
+        }
+    }
+
+    /// A phase begins.
+    pub(super) fn phase_begins(&mut self, process: usize, name: TextId, changes: &mut Changes) {
+        let state = &mut self.processes[process];
+        let (was, now, ticks) = (state.phases, Role::of(name), state.ticks.unwrap_or_default());
+        let left_backward = was.now.in_backward() && !now.in_backward();
+        let after_backward = if left_backward { ticks } else { was.after_backward };
+        state.phases = Phases { now, began: ticks, after_backward };
+        if was.now == Role::Optimizer && now != Role::Optimizer {
+            self.optimizer_ends(process, was.began, changes);
+        }
+    }
+
+    /// What the optimizer made and kept is its state.
+    fn optimizer_ends(&mut self, process: usize, began: u64, changes: &mut Changes) {
+        let memory = &self.processes[process].memory;
+        let kept: Vec<AllocationId> = memory
+            .blocks
+            .ids()
+            .chain(memory.owned.ids())
+            .filter(|id| {
+                let allocation = &self.allocations[id.0 as usize];
+                allocation.birth_ticks >= began
+                    && allocation.origin == Origin::Inferred
+                    && allocation.category == Category::Workspace
+            })
+            .collect();
+        for id in kept {
+            self.settle(id, Category::Optimizer, changes);
+        }
+    }
+
+    /// An allocation is about to end: what was held for backward and ended before it was a temporary.
+    pub(super) fn settle_end(&mut self, process: usize, id: AllocationId, changes: &mut Changes) {
+        let allocation = &self.allocations[id.0 as usize];
+        if (allocation.category, allocation.origin) != (Category::Activations, Origin::Inferred) {
+            return;
+        }
+        let phases = &self.processes[process].phases;
+        let temporary = match phases.now {
+            Role::Backward => false,
+            Role::Recompute => allocation.birth_ticks >= phases.began,
+            _ => allocation.birth_ticks >= phases.after_backward,
+        };
+        if temporary {
+            self.settle(id, Category::Workspace, changes);
+        }
+    }
+
+    /// The category of an inferred allocation becomes another one, for its whole life.
+    fn settle(&mut self, id: AllocationId, category: Category, changes: &mut Changes) {
+        let was = self.allocations[id.0 as usize];
+        let is = Allocation { category, ..was };
+        self.allocations[id.0 as usize] = is;
+        self.leave(&was);
+        self.enter(&is);
+        changes.retagged.push(Retag { allocation: id, was: was.category, is: category, origin: Origin::Inferred });
+    }
+}

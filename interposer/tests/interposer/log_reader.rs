@@ -138,6 +138,8 @@ impl Log {
                 Event::ScopePop => "out".to_owned(),
                 Event::Phase { name } => format!("phase {}", text(name)),
                 Event::Step { number } => format!("step {number}"),
+                Event::Scope { path } => format!("at {}", text(path)),
+                Event::Notice { text: what } => format!("notice {}", text(what)),
             })
         };
         self.events().into_iter().filter_map(tell).collect()
@@ -157,7 +159,13 @@ impl Log {
                     text[begin..begin + length].copy_from_slice(&bytes[..length]);
                     *missing = missing.saturating_sub(length);
                 }
-                Event::Tag { name, .. } | Event::ScopePush { name } | Event::Phase { name } if !name.is_none() => {
+                Event::Tag { name, .. }
+                | Event::ScopePush { name }
+                | Event::Phase { name }
+                | Event::Scope { path: name }
+                | Event::Notice { text: name }
+                    if !name.is_none() =>
+                {
                     assert_eq!(missing.get(&name.0), Some(&0), "the text of {name:?} does not precede its use");
                 }
                 _ => {}

@@ -7,6 +7,7 @@
 //! | `log_reader.rs` | reading a log on the wire types alone |
 //! | `look_ups.rs` | the ways in which a program gets a driver function |
 //! | `records.rs` | what is recorded of calls and annotations; the header |
+//! | `tensors.rs` | PyTorch's allocators, by a libc10 of the same names |
 //! | `processes.rs` | fork, vfork, clone, exec |
 //! | `threads.rs` | many threads, signals, address reuse |
 //! | `adversity.rs` | full and missing folders, limits, closed descriptors |
@@ -21,4 +22,5 @@ mod processes;
 mod recording;
 mod records;
 mod stage;
+mod tensors;
 mod threads;

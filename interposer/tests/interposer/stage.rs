@@ -109,6 +109,57 @@ pub fn library(name: &str, arguments: &[&str]) -> PathBuf {
     })
 }
 
+fn cxx() -> Command {
+    let mut command = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+    command.args(["-O2", "-Wall", "-Wextra", "-Werror"]);
+    command
+}
+
+/// Folder with a libc10.so and a libc10_cuda.so of PyTorch's names; see c10.cc.
+pub fn c10() -> PathBuf {
+    let folder = scratch().join("c10");
+    for (name, part) in [("libc10.so", None), ("libc10_cuda.so", Some("-DCUDA"))] {
+        once(folder.join(name), |path| {
+            let mut cxx = cxx();
+            cxx.args(["-shared", "-fPIC"]).arg(format!("-Wl,-soname,{name}")).args(part);
+            succeed(cxx.arg("-o").arg(path).arg(sources().join("c10.cc")));
+        });
+    }
+    folder
+}
+
+/// A program that uses libc10: linked with it, or loading a plugin that is.
+pub fn tensors(plugin: bool) -> PathBuf {
+    let libraries = c10();
+    let build = |path: &Path, arguments: &[&str]| {
+        let mut cxx = cxx();
+        cxx.args(arguments).arg("-o").arg(path).arg(sources().join("tensors.cc")).arg("-L").arg(&libraries);
+        cxx.arg(format!("-Wl,-rpath,{}", libraries.display())).args([
+            "-Wl,--no-as-needed",
+            "-lc10",
+            "-lc10_cuda",
+            "-ldl",
+        ]);
+        succeed(&mut cxx);
+    };
+    let programs = scratch().join("programs");
+    if !plugin {
+        return once(programs.join("tensors"), |path| build(path, &[]));
+    }
+    let library = once(programs.join("libtensors.so"), |path| build(path, &["-shared", "-fPIC", "-DPLUGIN"]));
+    once(programs.join("tensors-plugin"), |path| {
+        let define = format!("-DPLUGIN_PATH=\"{}\"", library.display());
+        succeed(
+            cxx()
+                .arg(define)
+                .arg("-o")
+                .arg(path)
+                .arg(sources().join("tensors.cc"))
+                .args(["-Wl,--unresolved-symbols=ignore-all", "-ldl"]),
+        );
+    })
+}
+
 /// memscope.h's program, by the given compiler and its arguments.
 pub fn annotations(label: &str, compiler: &str, arguments: &[&str]) -> PathBuf {
     once(scratch().join("programs").join(format!("annotations-{label}")), |path| {

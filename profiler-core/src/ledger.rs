@@ -4,7 +4,7 @@
 //! each moment and sample), and to spread what is not known over what is.
 //!
 //! *Event rows* hold at every event: `reserved = live (by category) + rounding + cached`. They exist for device memory, for
-//! managed memory and for pinned host memory, each alone.
+//! managed memory and for host memory (pinned, and CPU tensors), each alone.
 //!
 //! *Device rows* hold at a telemetry sample, and are exact where no driver event lies in the sample's window:
 //! `device used = this process + other processes + firmware reserved + unowned` and

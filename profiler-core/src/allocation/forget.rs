@@ -27,6 +27,13 @@ impl Numbers {
         Numbers(keep.map(number).collect())
     }
 
+    /// The number from now on of the first that stays from this one on.
+    fn first_from(&self, was: u32) -> u32 {
+        let from = self.0.iter().skip(was as usize).find(|now| **now != GONE);
+        let before = || self.0.iter().rev().find(|now| **now != GONE).map_or(0, |last| last + 1);
+        from.copied().unwrap_or_else(before)
+    }
+
     fn now(&self, was: AllocationId) -> Option<AllocationId> {
         self.0.get(was.0 as usize).copied().filter(|now| *now != GONE).map(AllocationId)
     }
@@ -50,6 +57,7 @@ impl Model {
         for (process, walked) in self.processes.iter_mut().zip(&walked.changes) {
             process.drop_changes(*walked);
             process.memory.renumber(&numbers);
+            process.phases.renumber(|first| numbers.first_from(first));
         }
     }
 

@@ -69,10 +69,18 @@ impl Role {
 pub(crate) struct Phases {
     /// The phase that runs.
     now: Role,
-    /// Clock of the process when it began.
-    began: u64,
-    /// Clock when a backward pass was last left, its recomputations included.
-    after_backward: u64,
+    /// Number of the first allocation since it began.
+    began: u32,
+    /// Number of the first allocation since a backward pass was left, its recomputations included.
+    after_backward: u32,
+}
+
+impl Phases {
+    /// Gives the numbers that allocations have from now on.
+    pub fn renumber(&mut self, now: impl Fn(u32) -> u32) {
+        self.began = now(self.began);
+        self.after_backward = now(self.after_backward);
+    }
 }
 
 impl Model {
@@ -86,18 +94,18 @@ impl Model {
 
     /// A phase begins.
     pub(super) fn phase_begins(&mut self, process: usize, name: TextId, changes: &mut Changes) {
-        let state = &mut self.processes[process];
-        let (was, now, ticks) = (state.phases, Role::of(name), state.ticks.unwrap_or_default());
+        let next = self.allocations.len() as u32;
+        let (was, now) = (self.processes[process].phases, Role::of(name));
         let left_backward = was.now.in_backward() && !now.in_backward();
-        let after_backward = if left_backward { ticks } else { was.after_backward };
-        state.phases = Phases { now, began: ticks, after_backward };
+        let after_backward = if left_backward { next } else { was.after_backward };
+        self.processes[process].phases = Phases { now, began: next, after_backward };
         if was.now == Role::Optimizer && now != Role::Optimizer {
             self.optimizer_ends(process, was.began, changes);
         }
     }
 
     /// What the optimizer made and kept is its state.
-    fn optimizer_ends(&mut self, process: usize, began: u64, changes: &mut Changes) {
+    fn optimizer_ends(&mut self, process: usize, began: u32, changes: &mut Changes) {
         let memory = &self.processes[process].memory;
         let kept: Vec<AllocationId> = memory
             .blocks
@@ -105,9 +113,7 @@ impl Model {
             .chain(memory.owned.ids())
             .filter(|id| {
                 let allocation = &self.allocations[id.0 as usize];
-                allocation.birth_ticks >= began
-                    && allocation.origin == Origin::Inferred
-                    && allocation.category == Category::Workspace
+                id.0 >= began && allocation.origin == Origin::Inferred && allocation.category == Category::Workspace
             })
             .collect();
         for id in kept {
@@ -124,8 +130,8 @@ impl Model {
         let phases = &self.processes[process].phases;
         let temporary = match phases.now {
             Role::Backward => false,
-            Role::Recompute => allocation.birth_ticks >= phases.began,
-            _ => allocation.birth_ticks >= phases.after_backward,
+            Role::Recompute => id.0 >= phases.began,
+            _ => id.0 >= phases.after_backward,
         };
         if temporary {
             self.settle(id, Category::Workspace, changes);

@@ -99,8 +99,6 @@ impl Model {
             self.settle_end(at.process, id, changes);
         }
         match self.end_owned(at, address, 0, changes) {
-            // Nobody refuses the free of a CPU tensor.
-            Some(freed) if self.allocations[freed.death.0.0 as usize].memory == MemoryKind::Pageable => {}
             Some(freed) => {
                 self.processes[at.process].memory.freed.insert(address, freed);
             }

@@ -67,7 +67,7 @@ pub struct Report {
     pub at: Option<Snapshot>,
     /// Steps, by device and in the order in which they began.
     pub steps: Vec<StepReport>,
-    /// Pinned host memory.
+    /// Host memory: pinned, and CPU tensors of a framework.
     pub host: HostReport,
     /// Counts.
     pub totals: Totals,
@@ -400,7 +400,7 @@ pub struct StepReport {
     pub live_at_end: Option<u64>,
 }
 
-/// Pinned host memory.
+/// Host memory: pinned, and CPU tensors of a framework.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostReport {
     /// Largest live bytes.

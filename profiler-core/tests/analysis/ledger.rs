@@ -9,7 +9,7 @@ use memscope_wire::text::TextId;
 use memscope_wire::{Category, Event, MemoryKind, Origin};
 use proptest::prelude::*;
 
-use crate::reference::{Deed as Kind, Place, Sums, World};
+use crate::reference::{Deed as Kind, PHASES, Place, Sums, World};
 use crate::trace::Trace;
 
 /// What may happen; numbers are made valid when it is carried out.
@@ -26,7 +26,7 @@ pub enum Deed {
     Announce { device: u32 },
     Push { name: u64 },
     Pop,
-    Phase { name: u64 },
+    Phase { name: &'static str },
     End,
 }
 
@@ -48,7 +48,7 @@ pub fn deed() -> impl Strategy<Value = Deed> {
         1 => (0u32..2).prop_map(|device| Deed::Announce { device }),
         2 => (1u64..4).prop_map(|name| Deed::Push { name }),
         1 => Just(Deed::Pop),
-        1 => (1u64..4).prop_map(|name| Deed::Phase { name }),
+        3 => (0..PHASES.len()).prop_map(|name| Deed::Phase { name: PHASES[name] }),
         1 => Just(Deed::End),
     ]
 }
@@ -123,7 +123,7 @@ pub fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> 
             }
             Deed::Pop => trace.pop(process),
             Deed::Phase { name } => {
-                trace.event(process, Event::Phase { name: TextId(name) });
+                trace.event(process, Event::Phase { name: TextId::of(name.as_bytes()) });
             }
             Deed::End => {
                 trace.ended(process);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use memscope_core::journal::entry::Entry;
-use memscope_wire::{Category, Event, MemoryKind};
+use memscope_wire::{Category, Event, MemoryKind, Origin, TextId};
 
 /// Sums of one kind of memory on one device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,6 +42,11 @@ pub struct Life {
     pub ordinal: u32,
     pub memory: MemoryKind,
     pub category: Category,
+    /// The category was concluded from phases.
+    pub inferred: bool,
+    /// Phase at birth, and how many had begun.
+    pub phase: &'static str,
+    phases: usize,
     /// Position among all things.
     pub container: Option<usize>,
     pub outside: bool,
@@ -81,6 +86,18 @@ pub enum Deed {
     Ended,
 }
 
+/// What a framework's tensor is held to be that begins in its phase.
+fn infer(life: Life) -> Life {
+    let category = match life.phase {
+        "model" => Category::Weights,
+        "data" => Category::Inputs,
+        "forward" | "loss" | "recompute" => Category::Activations,
+        "backward" | "optimizer" => Category::Workspace,
+        _ => return life,
+    };
+    Life { category, inferred: true, ..life }
+}
+
 /// The whole history as far as the entries tell.
 #[derive(Default)]
 pub struct World {
@@ -91,7 +108,12 @@ pub struct World {
     used: Vec<(usize, u32)>,
     pub steps: Vec<(When, u64)>,
     phases: Vec<When>,
+    /// Names of the phases of a process, in order.
+    named_phases: BTreeMap<usize, Vec<&'static str>>,
 }
+
+/// Phases that mean something to the inference, and one that does not.
+pub const PHASES: [&str; 8] = ["forward", "loss", "backward", "recompute", "optimizer", "data", "model", "pause"];
 
 impl World {
     pub fn of(entries: &[Entry]) -> World {
@@ -160,19 +182,21 @@ impl World {
                     self.end(at, when);
                 }
                 let blank = self.blank(when, address, bytes, requested);
-                if memory != MemoryKind::Host {
+                if !matches!(memory, MemoryKind::Host | MemoryKind::Pageable) {
                     self.used.push((process, device));
                 }
-                self.lives.push(Life { ordinal: device, memory, ..blank });
+                let life = Life { ordinal: device, memory, ..blank };
+                self.lives.push(if memory == MemoryKind::Pageable { infer(life) } else { life });
             }
             Event::Free { address, .. } => {
                 let found = self.live(process, false).find(|at| self.lives[*at].address == address);
                 if let Some(at) = found {
+                    self.conclude(at);
                     self.end(at, when);
                 }
             }
             Event::FreeRefused { address, slot, .. } => self.refused(process, address, slot),
-            Event::BlockAlloc { address, bytes, requested, .. } => {
+            Event::BlockAlloc { address, bytes, requested, origin, .. } => {
                 let taken: Vec<usize> = self.live(process, true).filter(|at| self.meets(*at, address, bytes)).collect();
                 for at in taken {
                     self.lives[at].death = Some(when);
@@ -190,11 +214,12 @@ impl World {
                     }
                     None => block.outside = true,
                 }
-                self.lives.push(block);
+                self.lives.push(if origin == Origin::Hooked { infer(block) } else { block });
             }
             Event::BlockFree { address, .. } => {
                 let found = self.live(process, true).find(|at| self.lives[*at].address == address);
                 if let Some(at) = found {
+                    self.conclude(at);
                     self.lives[at].death = Some(when);
                 }
             }
@@ -202,7 +227,7 @@ impl World {
                 let block = self.live(process, true).find(|at| self.meets(*at, address, 1));
                 let found = block.or_else(|| self.live(process, false).find(|at| self.meets(*at, address, 1)));
                 if let Some(at) = found {
-                    self.lives[at].category = category;
+                    (self.lives[at].category, self.lives[at].inferred) = (category, false);
                 }
             }
             Event::Step { number } => {
@@ -211,8 +236,39 @@ impl World {
             }
             Event::ScopePush { name } => self.stacks.entry(process).or_default().push(name.0),
             Event::ScopePop => drop(self.stacks.entry(process).or_default().pop()),
-            Event::Phase { .. } => self.phases.push(when),
+            Event::Phase { name } => {
+                self.phases.push(when);
+                let name = PHASES.into_iter().find(|known| TextId::of(known.as_bytes()) == name).unwrap_or_default();
+                self.begin_phase(process, name);
+            }
             _ => {}
+        }
+    }
+
+    /// The optimizer's phase is over: what it made and left is its state.
+    fn begin_phase(&mut self, process: usize, name: &'static str) {
+        let phases = self.named_phases.entry(process).or_default();
+        let begun = phases.len();
+        if phases.last() == Some(&"optimizer") && name != "optimizer" {
+            let made = |life: &&mut Life| life.process == process && life.death.is_none() && life.phases == begun;
+            for life in self.lives.iter_mut().filter(made).filter(|life| life.inferred) {
+                life.category = Category::Optimizer;
+            }
+        }
+        phases.push(name);
+    }
+
+    /// The program gives something back: if nothing can have needed it for a backward pass, it was a temporary.
+    fn conclude(&mut self, at: usize) {
+        let life = &self.lives[at];
+        let since = self.named_phases.get(&life.process).map_or(&[][..], |phases| &phases[life.phases..]);
+        let temporary = match life.phase {
+            "forward" | "loss" => !since.iter().any(|phase| matches!(*phase, "backward" | "recompute")),
+            "recompute" => since.is_empty(),
+            _ => false,
+        };
+        if life.inferred && temporary {
+            self.lives[at].category = Category::Workspace;
         }
     }
 
@@ -226,6 +282,9 @@ impl World {
             ordinal: 0,
             memory: MemoryKind::Device,
             category: Category::Unknown,
+            inferred: false,
+            phase: self.named_phases.get(&when.1).and_then(|phases| phases.last()).copied().unwrap_or_default(),
+            phases: self.named_phases.get(&when.1).map_or(0, Vec::len),
             container: None,
             outside: false,
             held_blocks: false,
@@ -277,7 +336,7 @@ impl World {
 
     fn place(&self, life: &Life) -> Place {
         match life.memory {
-            MemoryKind::Host => Place::Host,
+            MemoryKind::Host | MemoryKind::Pageable => Place::Host,
             MemoryKind::Managed => Place::Managed(self.device(life.process, life.ordinal)),
             _ => Place::Device(self.device(life.process, life.ordinal)),
         }

@@ -42,6 +42,8 @@ pub fn text(report: &Report, style: Style) -> String {
         page.steps(report);
         page.devices(report);
         page.host(report);
+    } else {
+        page.host_alone(report);
     }
     page.findings(&others);
     page.simulated(report);
@@ -195,7 +197,22 @@ impl Page {
         if report.host.peak.bytes > 0 {
             let peak = &report.host.peak;
             self.line("");
-            self.line(format!("Pinned host memory: at most {}, at {}.", exact(peak.bytes), time(peak.time_s)));
+            self.line(format!("Host memory: at most {}, at {}.", exact(peak.bytes), time(peak.time_s)));
+        }
+    }
+
+    /// Of a program without a device: its tensors on the CPU.
+    fn host_alone(&mut self, report: &Report) {
+        let peak = &report.host.peak;
+        if peak.bytes == 0 {
+            return;
+        }
+        self.title("Host memory");
+        self.line(format!("  at most {}, at {}:", exact(peak.bytes), time(peak.time_s)));
+        for (name, value) in report.host.at_peak.by_category.named() {
+            if value > 0 {
+                self.line(format!("    {name:<12} {:>11} {:>5.1} %", bytes(value), share(value, peak.bytes)));
+            }
         }
     }
 

@@ -28,7 +28,7 @@ impl Part {
         match self {
             Part::All => true,
             Part::Device(name) => {
-                life.memory != MemoryKind::Host && !life.outside && world.device(life.process, life.ordinal) == *name
+                !life.memory.on_host() && !life.outside && world.device(life.process, life.ordinal) == *name
             }
             Part::Process(process) => life.process == *process,
         }
@@ -67,7 +67,7 @@ fn ledgers(world: &World, part: &Part, lives: impl Fn(&Life) -> bool) -> [Sums; 
     [
         of(|memory| matches!(memory, MemoryKind::Device | MemoryKind::Pool)),
         of(|memory| memory == MemoryKind::Managed),
-        of(|memory| memory == MemoryKind::Host),
+        of(MemoryKind::on_host),
     ]
 }
 

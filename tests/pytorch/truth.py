@@ -1,0 +1,241 @@
+"""Trains a small model and writes down, from the objects of the program itself, what each tensor's memory is for.
+
+    python truth.py MODEL TECHNIQUES DEVICE FILE
+
+MODEL is transformer, resnet, gan or lora; TECHNIQUES any of amp, checkpoint, reentrant, accumulate, fused, foreach, sgd, joined
+by commas, or `none`. At the end of each forward and backward pass and of each step, a line of FILE says when that was
+(CLOCK_MONOTONIC, ns) and which storages there are: [address, bytes, category]. Parameters and buffers are weights, `.grad` is
+gradients, what is in `optimizer.state` is the optimizer's, batches are inputs, and what autograd saved
+(torch.autograd.graph.saved_tensors_hooks) is activations. Nothing here knows of memscope.
+"""
+
+import json
+import sys
+import time
+import weakref
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, TensorDataset
+
+model_name, techniques, device, file = sys.argv[1:]
+techniques = set(techniques.split(",")) - {"none"}
+out = open(file, "w")
+torch.manual_seed(0)
+torch.set_num_threads(1)
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        batch, time, width = x.shape
+        q, k, v = (
+            part.view(batch, time, self.heads, -1).transpose(1, 2) for part in self.qkv(self.norm_1(x)).chunk(3, -1)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(y.transpose(1, 2).reshape(batch, time, width))
+        return x + self.mlp(self.norm_2(x))
+
+
+def run(block, x):
+    if {"checkpoint", "reentrant"} & techniques and torch.is_grad_enabled():
+        return checkpoint(block, x, use_reentrant="reentrant" in techniques)
+    return block(x)
+
+
+class Transformer(nn.Module):
+    def __init__(self, vocabulary=500, width=128, layers=4, heads=4, length=64):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.layers = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary)
+        self.register_buffer("index", torch.arange(length))
+
+    def forward(self, x):
+        x = self.tokens(x) + self.positions(self.index)
+        for layer in self.layers:
+            x = run(layer, x)
+        return self.head(self.norm(x))
+
+
+class Residual(nn.Module):
+    def __init__(self, channels, stride):
+        super().__init__()
+        out = channels * stride
+        self.conv_1 = nn.Conv2d(channels, out, 3, stride, 1, bias=False)
+        self.conv_2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.bn_1, self.bn_2 = nn.BatchNorm2d(out), nn.BatchNorm2d(out)
+        self.skip = nn.Conv2d(channels, out, 1, stride) if stride > 1 else nn.Identity()
+
+    def forward(self, x):
+        y = self.bn_2(self.conv_2(F.relu(self.bn_1(self.conv_1(x)))))
+        return F.relu(y + self.skip(x))
+
+
+class Resnet(nn.Module):
+    def __init__(self, width=16, classes=10):
+        super().__init__()
+        self.stem = nn.Conv2d(3, width, 3, 1, 1)
+        self.blocks = nn.ModuleList([Residual(width, 1), Residual(width, 2), Residual(2 * width, 2)])
+        self.fc = nn.Linear(4 * width, classes)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = run(block, x)
+        return self.fc(x.mean((2, 3)))
+
+
+class Adapted(nn.Module):
+    """A frozen linear layer with a low-rank adapter."""
+
+    def __init__(self, base, rank=8):
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.down = nn.Linear(base.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, base.out_features, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+def with_adapters(model):
+    model.requires_grad_(False)
+    for layer in model.layers:
+        layer.qkv, layer.proj = Adapted(layer.qkv), Adapted(layer.proj)
+    return model
+
+
+kept = weakref.WeakSet()
+
+
+class Holder:
+    """What autograd saved, as long as it keeps it."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+        kept.add(self)
+
+
+def pack(tensor):
+    return Holder(tensor)
+
+
+def unpack(holder):
+    return holder.tensor
+
+
+def note(instant, modules, optimizers, batch):
+    storages = {}
+
+    def add(tensor, category):
+        storage = tensor.untyped_storage()
+        if tensor.device.type == device and storage.nbytes():
+            storages.setdefault(storage.data_ptr(), (storage.nbytes(), category))
+
+    for module in modules:
+        for tensor in [*module.parameters(), *module.buffers()]:
+            add(tensor, "weights")
+    for module in modules:
+        for parameter in module.parameters():
+            if parameter.grad is not None:
+                add(parameter.grad, "gradients")
+    for optimizer in optimizers:
+        for state in optimizer.state.values():
+            for value in state.values():
+                if torch.is_tensor(value):
+                    add(value, "optimizer")
+    for tensor in batch:
+        add(tensor, "inputs")
+    for holder in list(kept):
+        add(holder.tensor, "activations")
+    time.sleep(0.002)
+    now = time.monotonic_ns()
+    time.sleep(0.002)
+    rows = [[address, *facts] for address, facts in storages.items()]
+    print(json.dumps({"instant": instant, "time": now, "storages": rows}), file=out)
+
+
+def optimizer_of(model):
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if "sgd" in techniques:
+        return torch.optim.SGD(trained, lr=0.01, momentum=0.9)
+    how = {name: True for name in ("fused", "foreach") if name in techniques}
+    return torch.optim.AdamW(trained, lr=1e-3, **how)
+
+
+autocast = torch.autocast(device, torch.bfloat16, enabled="amp" in techniques)
+micro = 2 if "accumulate" in techniques else 1
+STEPS = 4
+
+
+def train(model, batches, loss_of):
+    optimizer = optimizer_of(model)
+    for number, batch in enumerate(batches):
+        batch = [tensor.to(device) for tensor in batch]
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            with autocast:
+                loss = loss_of(model(batch[0]), batch[1]) / micro
+        note("forward", [model], [optimizer], batch)
+        loss.backward()
+        note("backward", [model], [optimizer], batch)
+        if (number + 1) % micro == 0:
+            optimizer.step()
+            note("step", [model], [optimizer], batch)
+            optimizer.zero_grad()
+
+
+def train_gan():
+    width = 64
+    generator = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Linear(256, width)).to(device)
+    critic = nn.Sequential(nn.Linear(width, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1)).to(device)
+    optimizers = [optimizer_of(critic), optimizer_of(generator)]
+    modules = [generator, critic]
+    for (real,) in DataLoader(TensorDataset(torch.randn(64 * STEPS, width)), batch_size=64):
+        real = real.to(device)
+        noise = torch.randn(64, 16, device=device)
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast:
+            fake = generator(noise)
+            loss = F.softplus(critic(fake.detach())).mean() + F.softplus(-critic(real)).mean()
+        note("forward", modules, optimizers, [real, noise])
+        optimizers[0].zero_grad()
+        loss.backward()
+        optimizers[0].step()
+        note("step", modules, optimizers, [real, noise])
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast:
+            loss = F.softplus(-critic(fake)).mean()
+        note("forward", modules, optimizers, [real, noise])
+        optimizers[1].zero_grad()
+        loss.backward()
+        note("backward", modules, optimizers, [real, noise])
+        optimizers[1].step()
+
+
+def tokens():
+    rows = 16 * STEPS * micro
+    data = TensorDataset(torch.randint(0, 500, (rows, 64)), torch.randint(0, 500, (rows, 64)))
+    return DataLoader(data, batch_size=16)
+
+
+def of_tokens(logits, targets):
+    return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+
+
+if model_name == "transformer":
+    train(Transformer().to(device), tokens(), of_tokens)
+elif model_name == "lora":
+    train(with_adapters(Transformer()).to(device), tokens(), of_tokens)
+elif model_name == "resnet":
+    rows = 16 * STEPS * micro
+    images = TensorDataset(torch.randn(rows, 3, 32, 32), torch.randint(0, 10, (rows,)))
+    train(Resnet().to(device), DataLoader(images, batch_size=16), nn.CrossEntropyLoss())
+else:
+    train_gan()

@@ -13,7 +13,7 @@ use memscope_wire::{Event, MemoryKind};
 use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
 use crate::log;
 use crate::scope;
-use crate::state;
+use crate::state::{self, State};
 use crate::table::{Row, with_rows};
 use crate::thread;
 
@@ -67,6 +67,28 @@ fn allocate(
     result
 }
 
+/// Forwards a call and records its outcome, if there is any to record.
+#[inline(always)]
+fn observe(
+    row: Row,
+    call: impl FnOnce(*const c_void) -> c_int,
+    event: impl FnOnce(&'static State, c_int) -> Option<Event>,
+) -> c_int {
+    let Some(real) = row.real() else { return no_driver() };
+    let thread = thread::current();
+    if !thread.enter() {
+        return call(real);
+    }
+    let result = call(real);
+    if let Some((state, _)) = state::recording()
+        && let Some(event) = event(state, result)
+    {
+        log::append(&event);
+    }
+    thread.leave();
+    result
+}
+
 #[inline(always)]
 fn record(request: Request, address: u64, bytes: u64) {
     let Some((state, _)) = state::recording() else { return };
@@ -99,13 +121,19 @@ fn record_failure(request: Request, result: c_int) {
 /// Records a free and forwards it.
 #[inline(always)]
 fn release(row: Row, address: u64, stream: u64, call: impl FnOnce(*const c_void) -> c_int) -> c_int {
+    give_back(row, address, &Event::Free { address, stream, row: row as u16 }, call)
+}
+
+/// Records that what `address` (or a handle) names is given back, and forwards the call.
+#[inline(always)]
+fn give_back(row: Row, address: u64, event: &Event, call: impl FnOnce(*const c_void) -> c_int) -> c_int {
     let Some(real) = row.real() else { return no_driver() };
     let thread = thread::current();
     // Freeing null gives nothing back.
     if address == 0 || !thread.enter() {
         return call(real);
     }
-    let slot = log::append(&Event::Free { address, stream, row: row as u16 });
+    let slot = log::append(event);
     let result = call(real);
     if result != SUCCESS {
         record_refusal(row, address, slot, result);
@@ -259,6 +287,71 @@ macro_rules! ordered_free {
 macro_rules! host_free {
     ($name:ident) => {
         hook! { $name(memory: *mut c_void) |call| release(Row::$name, memory as u64, 0, call) }
+    };
+}
+
+/// CUmemLocation's type of a device.
+const ON_DEVICE: c_int = 1;
+
+/// The beginning of CUmemAllocationProp, as far as its location.
+#[repr(C)]
+pub struct Properties {
+    kind: c_int,
+    handle_types: c_int,
+    location: c_int,
+    id: c_int,
+}
+
+macro_rules! created {
+    ($name:ident) => {
+        hook! { $name(out: *mut u64, bytes: usize, properties: *const Properties, flags: u64) |call| {
+            observe(Row::$name, call, |state, result| {
+                // SAFETY: the driver has read `properties` unless it refused the call for them.
+                let place = matches!(result, SUCCESS | OUT_OF_MEMORY).then(|| unsafe { &*properties })?;
+                let (device, memory) = match place.location {
+                    ON_DEVICE => (place.id as u32, MemoryKind::Device),
+                    _ => (NO_DEVICE, MemoryKind::Host),
+                };
+                driver::introduce(state, device);
+                scope::settle();
+                let (bytes, row) = (bytes as u64, Row::$name as u16);
+                if result == OUT_OF_MEMORY {
+                    let (free, total) = driver::preserving_errno(driver::memory_info);
+                    return Some(Event::AllocFailed { requested: bytes, free, total, device, result, row, memory });
+                }
+                // SAFETY: after a success the driver has filled `out`.
+                let handle = unsafe { *out };
+                Some(Event::Create { handle, bytes, device, row, memory })
+            })
+        } }
+    };
+}
+
+macro_rules! handle_release {
+    ($name:ident) => {
+        hook! { $name(handle: u64) |call| {
+            give_back(Row::$name, handle, &Event::Release { handle, row: Row::$name as u16 }, call)
+        } }
+    };
+}
+
+macro_rules! mapped {
+    ($name:ident) => {
+        hook! { $name(address: u64, bytes: usize, offset: usize, handle: u64, flags: u64) |call| {
+            observe(Row::$name, call, |_, result| {
+                let (bytes, offset, row) = (bytes as u64, offset as u64, Row::$name as u16);
+                (result == SUCCESS).then_some(Event::Map { address, bytes, offset, handle, row })
+            })
+        } }
+    };
+}
+
+macro_rules! unmapped {
+    ($name:ident) => {
+        hook! { $name(address: u64, bytes: usize) |call| {
+            let event = Event::Unmap { address, bytes: bytes as u64, row: Row::$name as u16 };
+            give_back(Row::$name, address, &event, call)
+        } }
     };
 }
 

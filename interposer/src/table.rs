@@ -34,6 +34,10 @@ macro_rules! with_rows {
             cuMemFreeHost                = host_free(),           "cuMemFreeHost",           2000, false;
             cuMemHostRegister_v2         = registered(Host),      "cuMemHostRegister",       6050, false;
             cuMemHostUnregister          = host_free(),           "cuMemHostUnregister",     4000, false;
+            cuMemCreate                  = created(),             "cuMemCreate",            10020, false;
+            cuMemRelease                 = handle_release(),      "cuMemRelease",           10020, false;
+            cuMemMap                     = mapped(),              "cuMemMap",               10020, false;
+            cuMemUnmap                   = unmapped(),            "cuMemUnmap",             10020, false;
             cuGetProcAddress             = look_up(),             "cuGetProcAddress",       11030, false;
             cuGetProcAddress_v2          = look_up_and_tell(),    "cuGetProcAddress",       12000, false;
         }

@@ -42,6 +42,13 @@ CUresult cuMemFreeHost(void *address);
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *address);
 
+/* As far as the location: of a device (type 1) or of the host (2). */
+typedef struct { int type, handle_types, location, id; char rest[64]; } CUmemAllocationProp;
+CUresult cuMemCreate(unsigned long long *handle, size_t bytes, const CUmemAllocationProp *properties, unsigned long long flags);
+CUresult cuMemRelease(unsigned long long handle);
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, unsigned long long handle, unsigned long long flags);
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes);
+
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
 #endif

@@ -16,6 +16,10 @@ struct functions {
     CUresult (*host_free)(void *);
     CUresult (*host_register)(void *, size_t, unsigned);
     CUresult (*host_unregister)(void *);
+    CUresult (*create)(unsigned long long *, size_t, const CUmemAllocationProp *, unsigned long long);
+    CUresult (*map)(CUdeviceptr, size_t, size_t, unsigned long long, unsigned long long);
+    CUresult (*unmap)(CUdeviceptr, size_t);
+    CUresult (*release)(unsigned long long);
 };
 
 static int call_every_function(const struct functions *f)
@@ -32,6 +36,17 @@ static int call_every_function(const struct functions *f)
     bad |= f->host_unregister(registered) | f->host_free(i) | f->host_free(h);
     bad |= f->ordered_free(g, 0) | f->ordered_free(e, (CUstream)0x100) | f->free(d) /* ordered memory, freed plainly */;
     bad |= f->free(c) | f->free(b) | f->free(a);
+    printf("%d\n", bad);
+    CUmemAllocationProp device = {1, 0, 1, 4, {0}}, host = {1, 0, 2, 0, {0}};
+    unsigned long long on_device = 0, on_host = 0;
+    bad |= f->create(&on_device, 2 << 20, &device, 0) | f->create(&on_host, 4096, &host, 0);
+    bad |= f->map(0x40000000, 1 << 20, 4096, on_device, 0);
+    printf("%d %llx %llx", bad, on_device, on_host);
+    printf(" %d", f->create(&on_host, (size_t)1 << 41, &device, 0));
+    printf(" %d", f->map(0x50000001, 4096, 0, on_device, 0));
+    printf(" %d", f->unmap(0x40000000, 0));
+    printf(" %d\n", f->release(0x99));
+    bad |= f->release(on_device) | f->unmap(0x40000000, 1 << 20) | f->release(on_host);
     printf("%d\n", bad);
     return bad;
 }

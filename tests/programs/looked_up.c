@@ -27,5 +27,9 @@ int main(int count, char **arguments)
     *(void **)&f.host_free = look_up(driver, "cuMemFreeHost");
     *(void **)&f.host_register = look_up(driver, "cuMemHostRegister_v2");
     *(void **)&f.host_unregister = look_up(driver, "cuMemHostUnregister");
+    *(void **)&f.create = look_up(driver, "cuMemCreate");
+    *(void **)&f.map = look_up(driver, "cuMemMap");
+    *(void **)&f.unmap = look_up(driver, "cuMemUnmap");
+    *(void **)&f.release = look_up(driver, "cuMemRelease");
     return call_every_function(&f);
 }

@@ -171,6 +171,22 @@ CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags)
 }
 CUresult cuMemHostUnregister(void *address) { return release((CUdeviceptr)(uintptr_t)address); }
 
+CUresult cuMemCreate(unsigned long long *handle, size_t bytes, const CUmemAllocationProp *properties, unsigned long long flags)
+{
+    (void)properties, (void)flags;
+    if (bytes > (size_t)1 << 40)
+        return OUT_OF_MEMORY;
+    *handle = 0x70 + bytes / 4096 % 16;
+    return SUCCESS;
+}
+CUresult cuMemRelease(unsigned long long handle) { return release(handle << 1 | (handle == 0x99)); }
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, unsigned long long handle, unsigned long long flags)
+{
+    (void)bytes, (void)offset, (void)flags;
+    return address & 1 || handle < 0x70 ? INVALID_VALUE : SUCCESS;
+}
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) { return bytes ? release(address) : INVALID_VALUE; }
+
 #ifdef OTHER_ENTRIES
 static CUresult alloc_entry(CUdeviceptr *address, size_t bytes) { return allocate(address, bytes, device_of_thread); }
 static CUresult free_entry(CUdeviceptr address) { return release(address); }
@@ -200,6 +216,10 @@ static const struct { const char *symbol; int since; uint64_t stream; void *func
     {"cuMemFreeHost", 2000, ANY, (void *)cuMemFreeHost},
     {"cuMemHostRegister", 6050, ANY, (void *)cuMemHostRegister_v2},
     {"cuMemHostUnregister", 4000, ANY, (void *)cuMemHostUnregister},
+    {"cuMemCreate", 10020, ANY, (void *)cuMemCreate},
+    {"cuMemRelease", 10020, ANY, (void *)cuMemRelease},
+    {"cuMemMap", 10020, ANY, (void *)cuMemMap},
+    {"cuMemUnmap", 10020, ANY, (void *)cuMemUnmap},
     {"cuGetProcAddress", 11030, ANY, (void *)cuGetProcAddress},
     {"cuGetProcAddress", 12000, ANY, (void *)cuGetProcAddress_v2},
 };

@@ -48,6 +48,10 @@ int main(int count, char **arguments)
     *(void **)&f.host_free = get("cuMemFreeHost");
     *(void **)&f.host_register = get("cuMemHostRegister");
     *(void **)&f.host_unregister = get("cuMemHostUnregister");
+    *(void **)&f.create = get("cuMemCreate");
+    *(void **)&f.map = get("cuMemMap");
+    *(void **)&f.unmap = get("cuMemUnmap");
+    *(void **)&f.release = get("cuMemRelease");
     get("cuNoSuchFunction");
     return call_every_function(&f);
 }

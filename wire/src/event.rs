@@ -142,6 +142,14 @@ pub mod kind {
     pub const FREE_REFUSED: u16 = 18;
     /// [`super::Event::AllocFailed`].
     pub const ALLOC_FAILED: u16 = 19;
+    /// [`super::Event::Create`].
+    pub const CREATE: u16 = 20;
+    /// [`super::Event::Release`].
+    pub const RELEASE: u16 = 21;
+    /// [`super::Event::Map`].
+    pub const MAP: u16 = 22;
+    /// [`super::Event::Unmap`].
+    pub const UNMAP: u16 = 23;
     /// [`super::Event::BlockAlloc`].
     pub const BLOCK_ALLOC: u16 = 32;
     /// [`super::Event::BlockFree`].
@@ -181,7 +189,15 @@ pub enum Event {
     Alloc { address: u64, bytes: u64, requested: u64, stream: u64, device: u32, row: u16, memory: MemoryKind },
     /// The program gives memory back. Recorded before the call, since another thread may own the address after it.
     Free { address: u64, stream: u64, row: u16 },
-    /// The driver refused the free recorded at `slot` with `result`: that memory is still there.
+    /// The driver gave memory that has no address yet (cuMemCreate). Recorded after the call.
+    Create { handle: u64, bytes: u64, device: u32, row: u16, memory: MemoryKind },
+    /// The program gives such memory back; it stays while it is mapped. Recorded before the call.
+    Release { handle: u64, row: u16 },
+    /// `bytes` of such memory, from `offset` on, are at `address` from now on. Recorded after the call.
+    Map { address: u64, bytes: u64, offset: u64, handle: u64, row: u16 },
+    /// Nothing is mapped at these addresses any more. Recorded before the call.
+    Unmap { address: u64, bytes: u64, row: u16 },
+    /// The driver refused the free (release, unmapping) recorded at `slot` with `result`: that memory is still there.
     FreeRefused { address: u64, slot: u64, result: i32, row: u16 },
     /// The driver refused an allocation. `free` and `total` are cuMemGetInfo's answer right after, 0/0 when it failed too.
     AllocFailed { requested: u64, free: u64, total: u64, device: u32, result: i32, row: u16, memory: MemoryKind },
@@ -251,6 +267,14 @@ impl Event {
             Event::AllocFailed { requested, free, total, device, result, row, memory } => {
                 (kind::ALLOC_FAILED, [requested, free, total, result as u32 as u64, pack(device, row, memory as u8), 0])
             }
+            Event::Create { handle, bytes, device, row, memory } => {
+                (kind::CREATE, [handle, bytes, 0, 0, pack(device, row, memory as u8), 0])
+            }
+            Event::Release { handle, row } => (kind::RELEASE, [handle, 0, 0, 0, pack(0, row, 0), 0]),
+            Event::Map { address, bytes, offset, handle, row } => {
+                (kind::MAP, [address, bytes, offset, handle, pack(0, row, 0), 0])
+            }
+            Event::Unmap { address, bytes, row } => (kind::UNMAP, [address, bytes, 0, 0, pack(0, row, 0), 0]),
             Event::BlockAlloc { address, bytes, requested, stream, origin } => {
                 (kind::BLOCK_ALLOC, [address, bytes, requested, stream, pack(0, 0, origin as u8), 0])
             }
@@ -315,6 +339,12 @@ impl Event {
                 row,
                 memory: MemoryKind::from_number(small),
             },
+            kind::CREATE => {
+                Event::Create { handle: w[0], bytes: w[1], device, row, memory: MemoryKind::from_number(small) }
+            }
+            kind::RELEASE => Event::Release { handle: w[0], row },
+            kind::MAP => Event::Map { address: w[0], bytes: w[1], offset: w[2], handle: w[3], row },
+            kind::UNMAP => Event::Unmap { address: w[0], bytes: w[1], row },
             kind::BLOCK_ALLOC => Event::BlockAlloc {
                 address: w[0],
                 bytes: w[1],
@@ -380,6 +410,10 @@ mod tests {
                 row: 5,
                 memory: MemoryKind::Managed,
             },
+            Event::Create { handle: 1, bytes: 2 << 20, device: 7, row: 3, memory: MemoryKind::Device },
+            Event::Release { handle: u64::MAX, row: 9 },
+            Event::Map { address: 1, bytes: 2, offset: 3, handle: 4, row: 5 },
+            Event::Unmap { address: 1, bytes: 2, row: 3 },
             Event::BlockAlloc { address: 1, bytes: 512, requested: 3, stream: 4, origin: Origin::Hooked },
             Event::BlockFree { address: 1, origin: Origin::Tagged },
             Event::Tag { address: 1, name, category: Category::Workspace, origin: Origin::Inferred },

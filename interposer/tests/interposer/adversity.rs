@@ -10,7 +10,7 @@ use crate::log_reader::{Log, only_log};
 use crate::stage::{self, driver, linked_program, program, run_both};
 
 /// Records before the first event of a program: its thread and the rows of the table.
-const PREAMBLE: u64 = 21;
+const PREAMBLE: u64 = 25;
 const CHUNK_BYTES: u64 = CHUNK_SLOTS * SLOT_BYTES as u64;
 
 fn steps(log: &Log) -> u64 {

@@ -116,9 +116,27 @@ impl Log {
                     memory.name()
                 ),
                 Event::Free { address, stream, row } => format!("{} {address:x}, stream {stream:x}", functions[&row]),
+                Event::Create { handle, bytes, device, row, memory } => {
+                    format!(
+                        "{} {handle:x}: {bytes} bytes, device {}, {}",
+                        functions[&row],
+                        device as i32,
+                        memory.name()
+                    )
+                }
+                Event::Release { handle, row } => format!("{} {handle:x}", functions[&row]),
+                Event::Map { address, bytes, offset, handle, row } => {
+                    format!("{} {address:x}: {bytes} bytes of {handle:x} from {offset}", functions[&row])
+                }
+                Event::Unmap { address, bytes, row } => format!("{} {address:x}: {bytes} bytes", functions[&row]),
                 Event::FreeRefused { address, slot, result, row } => {
                     let freed = Event::decode(&self.records()[slot as usize]).unwrap();
-                    assert!(matches!(freed, Event::Free { address: there, .. } if there == address), "{freed:?}");
+                    let names = |event| match event {
+                        Event::Free { address, .. } | Event::Unmap { address, .. } => Some(address),
+                        Event::Release { handle, .. } => Some(handle),
+                        _ => None,
+                    };
+                    assert_eq!(names(freed), Some(address), "{freed:?}");
                     format!("{} {address:x} refused: {result}", functions[&row])
                 }
                 Event::AllocFailed { requested, free, total, device, result, row, memory } => format!(

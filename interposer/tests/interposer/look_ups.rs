@@ -4,7 +4,7 @@ use crate::log_reader::{logs, only_log};
 use crate::stage::{self, driver, library, linked_program, program, run_both};
 
 /// What every_function.h does, written from the null driver's rules. `{}` is "_ptsz" where the per-thread variants are used.
-const EVERY_FUNCTION: [&str; 22] = [
+const EVERY_FUNCTION: [&str; 34] = [
     "thread",
     "device 0: 68719476736 bytes, null driver 000\\x00",
     "cuMemAlloc_v2 10000000: 1000 of 1000 bytes, stream 0, device 0, device",
@@ -27,6 +27,18 @@ const EVERY_FUNCTION: [&str; 22] = [
     "cuMemFree_v2 10001800, stream 0",
     "cuMemFree_v2 10000400, stream 0",
     "cuMemFree_v2 10000000, stream 0",
+    "device 4: 68719476736 bytes, null driver 000\\x04",
+    "cuMemCreate 70: 2097152 bytes, device 4, device",
+    "cuMemCreate 71: 4096 bytes, device -1, host",
+    "cuMemMap 40000000: 1048576 bytes of 70 from 4096",
+    "cuMemCreate failed: 2199023255552 bytes, 1073741824 of 68719476736 free, device 4, device, result 2",
+    "cuMemUnmap 40000000: 0 bytes",
+    "cuMemUnmap 40000000 refused: 1",
+    "cuMemRelease 99",
+    "cuMemRelease 99 refused: 1",
+    "cuMemRelease 70",
+    "cuMemUnmap 40000000: 1048576 bytes",
+    "cuMemRelease 71",
 ];
 
 fn expect_every_function(logs: &std::path::Path, suffix: &str) {

@@ -49,7 +49,7 @@ fn no_event_is_lost_or_doubled_while_the_log_grows() {
         let total = threads * events;
         assert_eq!(numbers.len() as u64, total);
         assert_eq!(numbers.into_iter().collect::<BTreeSet<_>>(), (0..total).collect());
-        assert_eq!(log.head(), total + threads + 20);
+        assert_eq!(log.head(), total + threads + 24);
         assert_eq!(log.dropped(), 0);
     }
 }

@@ -112,6 +112,10 @@ impl Model {
             Event::Free { address, .. } => self.free(at, address, changes),
             Event::FreeRefused { address, slot, .. } => self.free_refused(at, address, slot, changes),
             Event::AllocFailed { .. } => self.alloc_failed(at, event, changes),
+            Event::Create { .. } => self.create(at, event, changes),
+            Event::Release { handle, .. } => self.release(at, handle, changes),
+            Event::Map { address, bytes, handle, .. } => self.map(at, (address, bytes), handle, changes),
+            Event::Unmap { address, bytes, .. } => self.unmap(at, address, bytes, changes),
             Event::BlockAlloc { address, bytes, requested, stream, origin } => {
                 self.block_alloc(at, address, (bytes, requested), (stream, origin), changes);
             }
@@ -280,7 +284,18 @@ impl Model {
     fn close_process(&mut self, process: usize, changes: &mut Changes) {
         let at = At { process, thread: 0, slot: self.processes[process].next_slot };
         for address in self.processes[process].memory.owned.addresses() {
-            self.end_owned(at, address, flag::AT_EXIT, changes);
+            match self.processes[process].memory.mapped.remove(&address) {
+                Some(_) => drop(self.processes[process].memory.owned.leave(address)),
+                None => drop(self.end_owned(at, address, flag::AT_EXIT, changes)),
+            }
+        }
+        let physical = self.processes[process].memory.physical.drain();
+        let mut physical: Vec<AllocationId> = physical.map(|(_, physical)| physical.id).collect();
+        physical.sort_unstable();
+        for id in physical {
+            if !self.allocations[id.0 as usize].is(flag::DEAD) {
+                self.death(process, id, flag::AT_EXIT, changes);
+            }
         }
         for address in self.processes[process].memory.blocks.addresses() {
             if let Some(id) = self.processes[process].memory.blocks.leave(address) {

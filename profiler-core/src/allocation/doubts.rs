@@ -15,6 +15,8 @@ pub(crate) struct Doubts {
     pub tag_of_unknown: u64,
     /// Blocks in no known allocation.
     pub outside_blocks: u64,
+    /// Mappings of handles that memscope did not see created: memory of another process, or multicast.
+    pub map_of_unknown: u64,
     /// Frees that the driver refused.
     pub refused_frees: u64,
     /// Refused frees whose memory was given again before the refusal was read.

@@ -84,6 +84,9 @@ impl Memory {
         for ranges in [&mut self.owned, &mut self.blocks] {
             ranges.renumber(|id| numbers.now(id));
         }
+        for physical in self.physical.values_mut() {
+            physical.id = numbers.now(physical.id).unwrap_or(physical.id);
+        }
         // A refusal of what is forgotten comes too late.
         self.freed.retain(|_, freed| match numbers.now(freed.death.0) {
             Some(id) => {

@@ -31,8 +31,11 @@ impl Model {
             ..allocation
         };
         process.push(Change::Birth(id));
-        let ranges = if allocation.is(flag::BLOCK) { &mut process.memory.blocks } else { &mut process.memory.owned };
-        ranges.enter(allocation.address, allocation.bytes, id);
+        match allocation.flags {
+            flags if flags & flag::BLOCK != 0 => process.memory.blocks.enter(allocation.address, allocation.bytes, id),
+            flags if flags & flag::PHYSICAL != 0 => {}
+            _ => process.memory.owned.enter(allocation.address, allocation.bytes, id),
+        }
         self.allocations.push(allocation);
         self.enter(&allocation);
         self.note_peak(allocation.device);
@@ -77,21 +80,35 @@ impl Model {
     /// Ends the allocation that begins at `address`, its blocks first.
     pub(super) fn end_owned(&mut self, at: At, address: u64, flags: u8, changes: &mut Changes) -> Option<Freed> {
         let id = self.processes[at.process].memory.owned.leave(address)?;
-        let mut blocks = Vec::new();
         let bytes = self.allocations[id.0 as usize].bytes;
-        if self.allocations[id.0 as usize].is(flag::CONTAINER) {
-            for start in self.processes[at.process].memory.blocks.overlapping(address, bytes) {
-                // A block that reaches beyond the container was never in it.
-                let inside = |block: &AllocationId| self.allocations[block.0 as usize].container() == Some(id);
-                let ranges = &mut self.processes[at.process].memory.blocks;
-                if let Some(block) = ranges.holding(start).filter(inside) {
-                    ranges.leave(start);
-                    blocks.push((block, self.death(at.process, block, flags | flag::WITH_CONTAINER, changes)));
-                }
-            }
-        }
+        let blocks = self.end_blocks(at.process, (address, bytes), id, flags | flag::WITH_CONTAINER, changes);
         let position = self.death(at.process, id, flags, changes);
         Some(Freed { slot: at.slot, death: (id, position), blocks })
+    }
+
+    /// Ends the blocks of a container that lie in these bytes; says where the changes stand.
+    pub(super) fn end_blocks(
+        &mut self,
+        process: usize,
+        (address, bytes): (u64, u64),
+        container: AllocationId,
+        flags: u8,
+        changes: &mut Changes,
+    ) -> Vec<(AllocationId, usize)> {
+        let mut ended = Vec::new();
+        if !self.allocations[container.0 as usize].is(flag::CONTAINER) {
+            return ended;
+        }
+        for start in self.processes[process].memory.blocks.overlapping(address, bytes) {
+            // A block that reaches beyond the container was never in it.
+            let inside = |block: &AllocationId| self.allocations[block.0 as usize].container() == Some(container);
+            let ranges = &mut self.processes[process].memory.blocks;
+            if let Some(block) = ranges.holding(start).filter(inside) {
+                ranges.leave(start);
+                ended.push((block, self.death(process, block, flags, changes)));
+            }
+        }
+        ended
     }
 
     pub(super) fn free(&mut self, at: At, address: u64, changes: &mut Changes) {
@@ -112,6 +129,11 @@ impl Model {
     pub(super) fn free_refused(&mut self, at: At, address: u64, slot: u64, changes: &mut Changes) {
         self.doubts.refused_frees += 1;
         let memory = &mut self.processes[at.process].memory;
+        if let Some(physical) = memory.physical.get_mut(&address)
+            && std::mem::take(&mut physical.released)
+        {
+            return;
+        }
         if memory.unknown.get(&address) == Some(&slot) {
             memory.unknown.remove(&address);
             self.doubts.free_of_unknown -= 1;
@@ -169,11 +191,12 @@ impl Model {
         };
         let vacant = Allocation { category, origin, ..Allocation::vacant() };
         let block = Allocation { address, bytes, requested, stream, flags: flag::BLOCK, ..vacant };
-        let block = match self.processes[at.process].memory.owned.holding_all(address, bytes) {
+        let around = self.around(at.process, address, bytes);
+        let block = match around.first() {
             Some(container) => {
-                self.contain(container, changes);
+                around.iter().for_each(|container| self.contain(*container, changes));
                 let Allocation { device, memory, .. } = self.allocations[container.0 as usize];
-                Allocation { device, memory, container: Container::new(container), ..block }
+                Allocation { device, memory, container: Container::new(*container), ..block }
             }
             None => {
                 self.doubts.outside_blocks += 1;

@@ -42,6 +42,12 @@ impl Ranges {
         (*start == address || address < span.end).then_some(span.id)
     }
 
+    /// The range that holds `address`, and where it ends.
+    pub fn span(&self, address: u64) -> Option<(AllocationId, u64)> {
+        let (_, span) = self.spans.range(..=address).next_back()?;
+        (address < span.end).then_some((span.id, span.end))
+    }
+
     /// The range that holds all of these bytes.
     pub fn holding_all(&self, address: u64, bytes: u64) -> Option<AllocationId> {
         let (_, span) = self.spans.range(..=address).next_back()?;
@@ -94,6 +100,16 @@ pub(crate) struct Freed {
     pub blocks: Vec<(AllocationId, usize)>,
 }
 
+/// Memory of a handle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Physical {
+    pub id: AllocationId,
+    /// How many mappings there are.
+    pub mappings: u32,
+    /// The program has given the handle back.
+    pub released: bool,
+}
+
 /// The memory of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -103,6 +119,10 @@ pub(crate) struct Memory {
     pub blocks: Ranges,
     /// The last free at each address.
     pub freed: HashMap<u64, Freed>,
+    /// Memory of handles that are not given back, or are mapped.
+    pub physical: HashMap<u64, Physical>,
+    /// Handles, by the address at which they are mapped.
+    pub mapped: HashMap<u64, u64>,
     /// Slot of the last free at each address that was not live.
     pub unknown: HashMap<u64, u64>,
 }

@@ -12,6 +12,7 @@ mod doubts;
 mod forget;
 mod inference;
 mod lifetime;
+mod mapping;
 mod memory;
 mod model;
 mod names;

@@ -24,6 +24,9 @@ pub mod flag {
     pub const AT_EXIT: u8 = 32;
     /// Has ended.
     pub const DEAD: u8 = 64;
+    /// Memory of a handle (cuMemCreate), which has an address only while it is mapped: [`super::Allocation::address`] is that
+    /// of its last mapping.
+    pub const PHYSICAL: u8 = 128;
 }
 
 /// One allocation of the driver, or one block inside one.

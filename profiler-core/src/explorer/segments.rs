@@ -15,10 +15,16 @@ use super::live::Live;
 use super::part::{Positions, birth_time};
 use super::query::SegmentsQuery;
 
-/// One container, and where its blocks are.
+/// One container, and where its blocks are. Memory that is mapped piece by piece, one behind another, is one (PyTorch's
+/// expandable segments).
 #[derive(Clone, Debug, Default)]
 struct Container {
+    /// The container, or the first piece.
     id: u32,
+    /// All of its pieces.
+    pieces: Vec<u32>,
+    address: u64,
+    bytes: u64,
     /// Its blocks in the list of all, by address.
     blocks: Range<usize>,
     in_blocks: u64,
@@ -55,7 +61,8 @@ impl Segments {
         for (id, allocation) in live.allocations() {
             if allocation.is(flag::CONTAINER) {
                 segments.bytes = segments.bytes.wrapping_add(allocation.bytes);
-                segments.containers.push(Container { id, ..Container::default() });
+                let Allocation { address, bytes, .. } = *allocation;
+                segments.containers.push(Container { id, pieces: vec![id], address, bytes, ..Container::default() });
             } else if !allocation.is(flag::BLOCK) {
                 segments.leaves += 1;
             } else if let Some(container) = allocation.container() {
@@ -63,20 +70,50 @@ impl Segments {
                 found.push((container.0, Block { address, bytes, category: category as u8 }));
             }
         }
-        segments.containers.sort_by_cached_key(|container| {
-            let allocation = &model.allocations[container.id as usize];
-            (Reverse(allocation.bytes), allocation.process, allocation.address)
-        });
+        segments.join(model);
+        let process = |container: &Container| model.allocations[container.id as usize].process;
+        segments
+            .containers
+            .sort_by_cached_key(|container| (Reverse(container.bytes), process(container), container.address));
         segments.arrange(found);
         for container in &mut segments.containers {
-            container.measure(&model.allocations[container.id as usize], &segments.blocks);
+            container.measure(&segments.blocks);
         }
         segments
     }
 
+    /// Makes one of the pieces that are mapped one behind another.
+    fn join(&mut self, model: &Model) {
+        let place = |container: &Container| {
+            let Allocation { process, device, .. } = model.allocations[container.id as usize];
+            (process, device)
+        };
+        let is_piece = |container: &Container| model.allocations[container.id as usize].is(flag::PHYSICAL);
+        let (mut pieces, whole): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.containers).into_iter().partition(is_piece);
+        pieces.sort_by_key(|piece| (place(piece), piece.address));
+        self.containers = whole;
+        let mut last: Option<Container> = None;
+        for piece in pieces {
+            match &mut last {
+                Some(last)
+                    if place(last) == place(&piece) && last.address.checked_add(last.bytes) == Some(piece.address) =>
+                {
+                    last.bytes = last.bytes.wrapping_add(piece.bytes);
+                    last.pieces.extend(piece.pieces);
+                }
+                _ => self.containers.extend(last.replace(piece)),
+            }
+        }
+        self.containers.extend(last);
+    }
+
     /// Puts the blocks of each container together, and then in the order of addresses: quicker than to sort all of them.
     fn arrange(&mut self, found: Vec<(u32, Block)>) {
-        let numbers: HashMap<u32, u32> = (0..).zip(&self.containers).map(|(number, is)| (is.id, number)).collect();
+        let numbers: HashMap<u32, u32> = (0..)
+            .zip(&self.containers)
+            .flat_map(|(number, container)| container.pieces.iter().map(move |piece| (*piece, number)))
+            .collect();
         let (mut last, mut places) = ((u32::MAX, u32::MAX), Vec::with_capacity(found.len()));
         let mut counts = vec![0; self.containers.len() + 1];
         for (container, _) in &found {
@@ -125,11 +162,11 @@ impl Segments {
         let around = &model.allocations[container.id as usize];
         let mut drawn = vec![[0; CATEGORIES]; slices];
         for block in &self.blocks[container.blocks.clone()] {
-            draw(around, block, &mut drawn);
+            draw((container.address, container.bytes), block, &mut drawn);
         }
         Segment {
-            address: around.address,
-            bytes: around.bytes,
+            address: container.address,
+            bytes: container.bytes,
             in_blocks: container.in_blocks,
             blocks: container.blocks.len() as u64,
             holes: container.holes,
@@ -144,14 +181,14 @@ impl Segments {
 
 impl Container {
     /// Adds up blocks and holes.
-    fn measure(&mut self, around: &Allocation, blocks: &[Block]) {
-        let mut at = around.address;
+    fn measure(&mut self, blocks: &[Block]) {
+        let mut at = self.address;
         for block in &blocks[self.blocks.clone()] {
             self.hole(at, block.address);
             self.in_blocks = self.in_blocks.wrapping_add(block.bytes);
             at = at.max(block.address.saturating_add(block.bytes));
         }
-        self.hole(at, around.address.saturating_add(around.bytes));
+        self.hole(at, self.address.saturating_add(self.bytes));
     }
 
     fn hole(&mut self, begin: u64, end: u64) {
@@ -168,20 +205,20 @@ fn edge(bytes: u64, slices: usize, number: usize) -> u64 {
 }
 
 /// Adds a block's bytes to the slices that it lies in.
-fn draw(around: &Allocation, block: &Block, slices: &mut [[u64; CATEGORIES]]) {
+fn draw((address, bytes): (u64, u64), block: &Block, slices: &mut [[u64; CATEGORIES]]) {
     let count = slices.len();
-    let begin = block.address.saturating_sub(around.address);
-    let end = begin.saturating_add(block.bytes).min(around.bytes);
+    let begin = block.address.saturating_sub(address);
+    let end = begin.saturating_add(block.bytes).min(bytes);
     if begin >= end {
         return;
     }
     // The slice that holds the first byte, or one before it: edges are rounded down.
-    let mut number = (u128::from(begin) * count as u128 / u128::from(around.bytes)) as usize;
-    while number < count && edge(around.bytes, count, number) < end {
-        let from = edge(around.bytes, count, number).max(begin);
-        let until = edge(around.bytes, count, number + 1).min(end);
-        let bytes = &mut slices[number][block.category as usize];
-        *bytes = bytes.wrapping_add(until.saturating_sub(from));
+    let mut number = (u128::from(begin) * count as u128 / u128::from(bytes)) as usize;
+    while number < count && edge(bytes, count, number) < end {
+        let from = edge(bytes, count, number).max(begin);
+        let until = edge(bytes, count, number + 1).min(end);
+        let sum = &mut slices[number][block.category as usize];
+        *sum = sum.wrapping_add(until.saturating_sub(from));
         number += 1;
     }
 }
@@ -193,12 +230,11 @@ mod tests {
     #[test]
     fn every_byte_of_a_block_is_in_one_slice() {
         for (bytes, slices) in [(1000u64, 7usize), (10, 64), (1 << 40, 3), (3, 3)] {
-            let around = Allocation { address: 5000, bytes, ..Allocation::vacant() };
             for begin in [0, 1, bytes / 3, bytes - 1] {
                 let length = (bytes - begin).div_ceil(2);
                 let block = Block { address: 5000 + begin, bytes: length, category: 0 };
                 let mut drawn = vec![[0; CATEGORIES]; slices];
-                draw(&around, &block, &mut drawn);
+                draw((5000, bytes), &block, &mut drawn);
                 assert_eq!(drawn.iter().map(|slice| slice[0]).sum::<u64>(), length, "{bytes} {slices} {begin}");
                 for (number, slice) in drawn.iter().enumerate() {
                     assert!(slice[0] <= edge(bytes, slices, number + 1) - edge(bytes, slices, number));

@@ -265,6 +265,13 @@ fn doubts(model: &Model) -> Vec<Finding> {
         Detail::TagOfUnknown { tags: doubts.tag_of_unknown },
     );
     add(
+        doubts.map_of_unknown,
+        Severity::Note,
+        "mappings of memory that memscope did not see created",
+        "expect this of memory that another process shares; it counts there",
+        Detail::MapOfUnknown { mappings: doubts.map_of_unknown },
+    );
+    add(
         doubts.outside_blocks,
         Severity::Note,
         "blocks in no known allocation, and so in no ledger",

@@ -108,6 +108,11 @@ pub enum Detail {
         /// How many.
         tags: u64,
     },
+    /// `mappings of memory that memscope did not see created: N`.
+    MapOfUnknown {
+        /// How many.
+        mappings: u64,
+    },
     /// `allocations whose address was given again while they were live, so that their free was not seen: N`.
     MissedFree {
         /// How many.
@@ -226,6 +231,7 @@ impl Detail {
             Detail::FreeOfUnknown { .. } => "free_of_unknown",
             Detail::FreeRefused { .. } => "free_refused",
             Detail::TagOfUnknown { .. } => "tag_of_unknown",
+            Detail::MapOfUnknown { .. } => "map_of_unknown",
             Detail::MissedFree { .. } => "missed_free",
             Detail::OutsideBlocks { .. } => "outside_blocks",
             Detail::StepGrowth(_) => "step_growth",

@@ -183,6 +183,7 @@ impl Profile {
                 }
                 Detail::FreeRefused { frees } => doubts.refused_frees = *frees,
                 Detail::TagOfUnknown { tags } => doubts.tag_of_unknown = *tags,
+                Detail::MapOfUnknown { mappings } => doubts.map_of_unknown = *mappings,
                 Detail::OutsideBlocks { blocks } => doubts.outside_blocks = *blocks,
                 Detail::DroppedEvents { events } => doubts.over_limit = events.saturating_sub(report.dropped_events),
                 Detail::JournalTruncated { reason } => model.truncated = Some(reason.clone()),

@@ -476,3 +476,45 @@ fn device_rows_are_exact_only_where_the_driver_is_quiet() {
     assert_eq!(device.ledger_at_end.rows.reserved, 60);
     assert_eq!(device.peak.device_used.expect("samples").bytes, 135);
 }
+
+#[test]
+fn mapped_memory_lives_until_it_is_released_and_unmapped() {
+    const MIB: u64 = 1 << 20;
+    const AT: u64 = 0x7000_0000_0000;
+    let mut trace = Trace::new(&["mapped"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    let mut model = trace.model();
+    // What one event leaves: reserved, live and cached bytes.
+    let mut after = |event: Event| {
+        trace.entries.clear();
+        trace.event(0, event);
+        trace.entries.iter().for_each(|entry| drop(model.apply(entry)));
+        let rows = model.devices().next().expect("a device").rows;
+        assert!(rows.adds_up());
+        (rows.reserved / MIB, rows.live_bytes() / MIB, rows.cached / MIB)
+    };
+    let create = |handle| Event::Create { handle, bytes: 2 * MIB, device: 0, row: 1, memory: MemoryKind::Device };
+    let map = |address, handle| Event::Map { address, bytes: 2 * MIB, offset: 0, handle, row: 1 };
+    let block =
+        |address, bytes| Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin: Origin::Tagged };
+    let free = |address| Event::BlockFree { address, origin: Origin::Tagged };
+    assert_eq!(after(create(1)), (2, 2, 0), "it is there before it has an address");
+    assert_eq!(after(map(AT, 1)), (2, 2, 0));
+    assert_eq!(after(block(AT, MIB)), (2, 1, 1));
+    assert_eq!(after(create(2)), (4, 3, 1));
+    assert_eq!(after(map(AT + 2 * MIB, 2)), (4, 3, 1));
+    assert_eq!(after(block(AT + MIB, 2 * MIB)), (4, 3, 1), "a block may lie in both");
+    assert_eq!(after(Event::Release { handle: 1, row: 1 }), (4, 3, 1), "it is mapped still");
+    assert_eq!(after(free(AT)), (4, 2, 2));
+    assert_eq!(after(free(AT + MIB)), (4, 0, 4));
+    assert_eq!(after(Event::Unmap { address: AT, bytes: 4 * MIB, row: 1 }), (2, 0, 2), "the second is not released");
+    assert_eq!(after(Event::Release { handle: 2, row: 1 }), (0, 0, 0));
+    assert_eq!(after(Event::Release { handle: 2, row: 1 }), (0, 0, 0));
+    // A handle is given again, and never mapped; the process ends with it.
+    assert_eq!(after(create(1)), (2, 2, 0));
+    trace.entries.clear();
+    trace.ended(0);
+    trace.entries.iter().for_each(|entry| drop(model.apply(entry)));
+    assert_eq!(model.devices().next().expect("a device").rows, EventRows::default());
+}

@@ -183,3 +183,31 @@ fn the_largest_scopes_are_as_new_as_the_ledger_or_say_of_when_they_are() {
         }
     }
 }
+
+#[test]
+fn memory_that_is_mapped_piece_by_piece_is_one_segment() {
+    const MIB: u64 = 1 << 20;
+    let mut trace = Trace::new(&["expandable"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    let memory = MemoryKind::Device;
+    for (handle, address) in [(1, 0x1000_0000), (2, 0x1000_0000 + 2 * MIB), (3, 0x1000_0000 + 6 * MIB)] {
+        trace.event(0, Event::Create { handle, bytes: 2 * MIB, device: 0, row: 1, memory });
+        trace.event(0, Event::Map { address, bytes: 2 * MIB, offset: 0, handle, row: 1 });
+    }
+    let blocks = [(0x1000_0000 + MIB / 2, 2 * MIB), (0x1000_0000 + 6 * MIB, MIB)];
+    for (address, bytes) in blocks {
+        let origin = memscope_wire::Origin::Hooked;
+        trace.event(0, Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin });
+    }
+    let mut explorer = ended::explorer(&trace.entries, FRESH);
+    let segments = ask(&mut explorer, Target::All, At::Live).segments.expect("asked for");
+    let figures: Vec<_> = segments
+        .segments
+        .iter()
+        .map(|one| (one.address, one.bytes / MIB, one.blocks, one.in_blocks / MIB, one.holes, one.largest_hole))
+        .collect();
+    // The first two pieces lie one behind the other, with a block in both of them; behind a gap comes the third.
+    let expected = [(0x1000_0000, 4, 1, 2, 2, 3 * MIB / 2), (0x1000_0000 + 6 * MIB, 2, 1, 1, 1, MIB)];
+    assert_eq!(figures, expected);
+}

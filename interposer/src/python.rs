@@ -19,50 +19,46 @@ const SHIM: &str = concat!(include_str!("../python/shim.py"), "\0");
 
 type Object = *mut c_void;
 
-/// Functions of the interpreter, all of its stable interface.
-struct Python {
-    tuple_item: unsafe extern "C" fn(Object, isize) -> Object,
-    text_of: unsafe extern "C" fn(Object) -> *const c_char,
-    fetch: unsafe extern "C" fn(*mut Object, *mut Object, *mut Object),
-    restore: unsafe extern "C" fn(Object, Object, Object),
-    clear: unsafe extern "C" fn(),
-    compile: unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> Object,
-    evaluate: unsafe extern "C" fn(Object, Object, Object) -> Object,
-    new_dictionary: unsafe extern "C" fn() -> Object,
-    set_item: unsafe extern "C" fn(Object, *const c_char, Object) -> c_int,
-    builtins: unsafe extern "C" fn() -> Object,
+/// Declares the functions of the interpreter that are called here, all of its stable interface, and how they are found.
+macro_rules! python {
+    ($($field:ident = $name:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        struct Python {
+            $($field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+        }
+
+        impl Python {
+            fn find() -> Option<Python> {
+                Some(Python {
+                    $($field: {
+                        let found = module::global_symbol($name);
+                        if found.is_null() {
+                            return None;
+                        }
+                        type Function = unsafe extern "C" fn($($argument),*) $(-> $result)?;
+                        #[allow(clippy::undocumented_unsafe_blocks, reason = "said here, for every expansion")]
+                        // SAFETY: the interpreter documents this function with this signature.
+                        unsafe { transmute::<*mut c_void, Function>(found) }
+                    },)*
+                })
+            }
+        }
+    };
 }
 
-macro_rules! function {
-    ($name:literal) => {{
-        let found = module::global_symbol($name);
-        if found.is_null() {
-            return None;
-        }
-        #[allow(clippy::undocumented_unsafe_blocks, reason = "said here, for every expansion")]
-        // SAFETY: the interpreter documents this function with this signature.
-        unsafe {
-            transmute::<*mut c_void, _>(found)
-        }
-    }};
+python! {
+    tuple_item = c"PyTuple_GetItem": fn(Object, isize) -> Object;
+    text_of = c"PyUnicode_AsUTF8": fn(Object) -> *const c_char;
+    fetch = c"PyErr_Fetch": fn(*mut Object, *mut Object, *mut Object);
+    restore = c"PyErr_Restore": fn(Object, Object, Object);
+    clear = c"PyErr_Clear": fn();
+    compile = c"Py_CompileString": fn(*const c_char, *const c_char, c_int) -> Object;
+    evaluate = c"PyEval_EvalCode": fn(Object, Object, Object) -> Object;
+    new_dictionary = c"PyDict_New": fn() -> Object;
+    set_item = c"PyDict_SetItemString": fn(Object, *const c_char, Object) -> c_int;
+    builtins = c"PyEval_GetBuiltins": fn() -> Object;
 }
 
 impl Python {
-    fn find() -> Option<Python> {
-        Some(Python {
-            tuple_item: function!(c"PyTuple_GetItem"),
-            text_of: function!(c"PyUnicode_AsUTF8"),
-            fetch: function!(c"PyErr_Fetch"),
-            restore: function!(c"PyErr_Restore"),
-            clear: function!(c"PyErr_Clear"),
-            compile: function!(c"Py_CompileString"),
-            evaluate: function!(c"PyEval_EvalCode"),
-            new_dictionary: function!(c"PyDict_New"),
-            set_item: function!(c"PyDict_SetItemString"),
-            builtins: function!(c"PyEval_GetBuiltins"),
-        })
-    }
-
     /// Runs the shim; false when it cannot run.
     ///
     /// # Safety

@@ -4,12 +4,14 @@
 //! | file | what belongs there |
 //! | --- | --- |
 //! | `simulated.rs` | the CUDA build on the simulated device: PyTorch's own counters against the report, and against arithmetic |
+//! | `categories.rs` | what each tensor is for, against the program's own objects |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
 //!
 //! `torch.rs` finds the Python, runs a program and reads what it printed. Programs are in `programs/`: each prints one line of
 //! JSON, the figures that its test compares. The version is pinned in `requirements.txt`; `.ci/run` installs it and sets
 //! `MEMSCOPE_TEST_TORCH` to the path of its Python. Where that is not set, the tests say so and do nothing.
 
+mod categories;
 mod libraries;
 #[allow(dead_code, reason = "shared with the end-to-end tests, which use all of it")]
 #[path = "../e2e/memscope.rs"]

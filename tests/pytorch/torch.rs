@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use memscope_core::allocation::Model;
+use memscope_core::profile::Profile;
 use serde_json::Value;
 
 use crate::memscope::{Place, stderr, stdout};
@@ -30,6 +32,10 @@ pub struct Run {
     pub said: Value,
     /// The report.
     pub report: Value,
+    /// The profile, as the facts that it holds.
+    pub model: Model,
+    /// Lines of the file that the program wrote, if its arguments named `FILE`.
+    pub lines: Vec<Value>,
 }
 
 /// A run of `programs/NAME.py` under `memscope run OPTIONS`, which must succeed and print one line of JSON.
@@ -52,7 +58,7 @@ pub fn attempt(python: &Path, options: &str, program: &str) -> Run {
         .arg("--")
         .arg(python)
         .arg(script)
-        .args(words)
+        .args(words.map(|word| if word == "FILE" { place.path("lines").into() } else { PathBuf::from(word) }))
         .output()
         .expect("memscope starts");
     let report =
@@ -62,5 +68,9 @@ pub fn attempt(python: &Path, options: &str, program: &str) -> Run {
     let line = text.lines().rev().find(|line| line.starts_with('{'));
     let said = line.and_then(|line| serde_json::from_str(line).ok()).unwrap_or(Value::Null);
     assert!(!said.is_null(), "{program} printed no JSON: {text}\n{}", stderr(&output));
-    Run { output, said, report }
+    let model =
+        Profile::open(place.path("p.mscope")).and_then(|profile| profile.model()).expect("the profile is whole");
+    let lines = std::fs::read_to_string(place.path("lines")).unwrap_or_default();
+    let lines = lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    Run { output, said, report, model, lines }
 }

@@ -3,7 +3,7 @@
     python truth.py MODEL TECHNIQUES DEVICE FILE
 
 MODEL is transformer, resnet, gan or lora; TECHNIQUES any of amp, checkpoint, reentrant, accumulate, fused, foreach, sgd, joined
-by commas, or `none`. At the end of each forward and backward pass and of each step, a line of FILE says when that was
+by commas, or none; several such sets, joined by slashes, are trained one after another, each with a model of its own. At the end of each forward and backward pass and of each step, a line of FILE says when that was
 (CLOCK_MONOTONIC, ns) and which storages there are: [address, bytes, category]. Parameters and buffers are weights, `.grad` is
 gradients, what is in `optimizer.state` is the optimizer's, batches are inputs, and what autograd saved
 (torch.autograd.graph.saved_tensors_hooks) is activations. Nothing here knows of memscope.
@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
-model_name, techniques, device, file = sys.argv[1:]
-techniques = set(techniques.split(",")) - {"none"}
+model_name, sets, device, file = sys.argv[1:]
+techniques = set()
 out = open(file, "w")
 torch.manual_seed(0)
 torch.set_num_threads(1)
@@ -161,7 +161,8 @@ def note(instant, modules, optimizers, batch):
     now = time.monotonic_ns()
     time.sleep(0.002)
     rows = [[address, *facts] for address, facts in storages.items()]
-    print(json.dumps({"instant": instant, "time": now, "storages": rows}), file=out)
+    where = f"{model_name} {','.join(sorted(techniques)) or 'plain'} on {device}, end of {instant}"
+    print(json.dumps({"instant": where, "time": now, "storages": rows}), file=out)
 
 
 def optimizer_of(model):
@@ -172,8 +173,14 @@ def optimizer_of(model):
     return torch.optim.AdamW(trained, lr=1e-3, **how)
 
 
-autocast = torch.autocast(device, torch.bfloat16, enabled="amp" in techniques)
-micro = 2 if "accumulate" in techniques else 1
+def autocast():
+    return torch.autocast(device, torch.bfloat16, enabled="amp" in techniques)
+
+
+def micro_batches():
+    return 2 if "accumulate" in techniques else 1
+
+
 STEPS = 4
 
 
@@ -182,12 +189,12 @@ def train(model, batches, loss_of):
     for number, batch in enumerate(batches):
         batch = [tensor.to(device) for tensor in batch]
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-            with autocast:
-                loss = loss_of(model(batch[0]), batch[1]) / micro
+            with autocast():
+                loss = loss_of(model(batch[0]), batch[1]) / micro_batches()
         note("forward", [model], [optimizer], batch)
         loss.backward()
         note("backward", [model], [optimizer], batch)
-        if (number + 1) % micro == 0:
+        if (number + 1) % micro_batches() == 0:
             optimizer.step()
             note("step", [model], [optimizer], batch)
             optimizer.zero_grad()
@@ -202,7 +209,7 @@ def train_gan():
     for (real,) in DataLoader(TensorDataset(torch.randn(64 * STEPS, width)), batch_size=64):
         real = real.to(device)
         noise = torch.randn(64, 16, device=device)
-        with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast:
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast():
             fake = generator(noise)
             loss = F.softplus(critic(fake.detach())).mean() + F.softplus(-critic(real)).mean()
         note("forward", modules, optimizers, [real, noise])
@@ -210,7 +217,7 @@ def train_gan():
         loss.backward()
         optimizers[0].step()
         note("step", modules, optimizers, [real, noise])
-        with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast:
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast():
             loss = F.softplus(-critic(fake)).mean()
         note("forward", modules, optimizers, [real, noise])
         optimizers[1].zero_grad()
@@ -220,7 +227,7 @@ def train_gan():
 
 
 def tokens():
-    rows = 16 * STEPS * micro
+    rows = 16 * STEPS * micro_batches()
     data = TensorDataset(torch.randint(0, 500, (rows, 64)), torch.randint(0, 500, (rows, 64)))
     return DataLoader(data, batch_size=16)
 
@@ -229,13 +236,20 @@ def of_tokens(logits, targets):
     return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
 
 
-if model_name == "transformer":
-    train(Transformer().to(device), tokens(), of_tokens)
-elif model_name == "lora":
-    train(with_adapters(Transformer()).to(device), tokens(), of_tokens)
-elif model_name == "resnet":
-    rows = 16 * STEPS * micro
-    images = TensorDataset(torch.randn(rows, 3, 32, 32), torch.randint(0, 10, (rows,)))
-    train(Resnet().to(device), DataLoader(images, batch_size=16), nn.CrossEntropyLoss())
-else:
-    train_gan()
+def train_model():
+    if model_name == "transformer":
+        train(Transformer().to(device), tokens(), of_tokens)
+    elif model_name == "lora":
+        train(with_adapters(Transformer()).to(device), tokens(), of_tokens)
+    elif model_name == "resnet":
+        rows = 16 * STEPS * micro_batches()
+        images = TensorDataset(torch.randn(rows, 3, 32, 32), torch.randint(0, 10, (rows,)))
+        train(Resnet().to(device), DataLoader(images, batch_size=16), nn.CrossEntropyLoss())
+    else:
+        train_gan()
+
+
+for names in sets.split("/"):
+    techniques = set(names.split(",")) - {"none"}
+    train_model()
+print("{}")

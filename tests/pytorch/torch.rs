@@ -58,7 +58,7 @@ pub fn attempt(python: &Path, options: &str, program: &str) -> Run {
         .arg("--")
         .arg(python)
         .arg(script)
-        .args(words.map(|word| if word == "FILE" { place.path("lines").into() } else { PathBuf::from(word) }))
+        .args(words.map(|word| if word == "FILE" { place.path("lines") } else { PathBuf::from(word) }))
         .output()
         .expect("memscope starts");
     let report =

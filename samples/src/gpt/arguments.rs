@@ -6,7 +6,7 @@ use super::model::{Configuration, Model, in_range, is_rate};
 use crate::Error;
 use crate::techniques::{BatchSize, Techniques, Workload};
 
-/// Trains a GPT or BERT in fp32 on a small text, each tensor an allocation of its own, as PyTorch would without its cache.
+/// Trains a GPT or BERT on a small text, each tensor an allocation of its own, as PyTorch would without its cache.
 #[derive(clap::Args, Clone, Debug)]
 pub struct GptArguments {
     /// Model to train; the sizes below replace its own

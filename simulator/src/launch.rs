@@ -6,6 +6,7 @@
 use crate::copy::{Claim, side};
 use crate::device::{BLOCK_DIMENSIONS, GRID_DIMENSIONS};
 use crate::error::{CUresult, Status};
+use crate::memory::MEMORY;
 use crate::module::{self, Function};
 use crate::process::{computes, process};
 use crate::registry::Handle;
@@ -39,6 +40,10 @@ pub unsafe fn launch(
     // SAFETY: the caller vouches for the parameters.
     let cells = unsafe { read_parameters(&function, parameters, extra)? };
     if !computes() {
+        if function.opaque {
+            // It may have written anywhere.
+            MEMORY.lock().side_table.clear();
+        }
         return Ok(());
     }
     let Some(kernel) = function.kernel else {

@@ -2,7 +2,8 @@
 //!
 //! Owns: loaded images, their kernels and variables; which kernels have a host reference. A kernel is recognised by its
 //! image and its entry name: the loaded text must equal the checked-in one, byte for byte, which says at least as much
-//! as an equal sha256. Refuses: machine code (cubin, fatbin): there is nothing to run it on.
+//! as an equal sha256. Refuses: machine code (cubin, fatbin), since there is nothing to run it on; in a memory-only process,
+//! where nothing runs, it is taken unread, and every name is a kernel of it.
 
 use crate::context::Context;
 use crate::device::{SHARED_PER_BLOCK, THREADS_PER_BLOCK};
@@ -24,7 +25,10 @@ const NEWEST_PTX: (u32, u32) = (9, 0);
 /// A loaded image.
 pub struct Module {
     context: Handle,
-    functions: Vec<(String, Handle)>,
+    functions: Lock<Vec<(String, Handle)>>,
+    /// Machine code that nobody looked into.
+    opaque: bool,
+    handle: Handle,
     globals: BTreeMap<String, (u64, u64)>,
 }
 
@@ -38,6 +42,8 @@ pub struct Function {
     pub entry: Entry,
     /// What computes the same on the host, if we have it.
     pub kernel: Option<&'static Kernel>,
+    /// Whether it is of machine code that nobody looked into.
+    pub opaque: bool,
     /// Dynamic shared memory that a launch may ask for, bytes.
     pub dynamic_shared: AtomicI32,
     /// Preferred carve-out of shared memory, per cent; -1 is the default.
@@ -84,6 +90,7 @@ pub fn load(context: &Context, image: &[u8]) -> Result<Handle, CUresult> {
             module,
             entry,
             kernel,
+            opaque: false,
             dynamic_shared: AtomicI32::new(room.max(0)),
             carveout: AtomicI32::new(-1),
             target: ptx.target,
@@ -92,8 +99,18 @@ pub fn load(context: &Context, image: &[u8]) -> Result<Handle, CUresult> {
         };
         functions.push((label, FUNCTIONS.insert(function)));
     }
-    MODULES.insert_at(module, Module { context: context.handle, functions, globals });
+    let functions = Lock::new(functions);
+    MODULES.insert_at(module, Module { context: context.handle, functions, opaque: false, handle: module, globals });
     Ok(module)
+}
+
+/// Takes machine code in a memory-only process.
+pub fn load_opaque(context: &Context) -> Handle {
+    let handle = crate::registry::new_handle();
+    let functions = Lock::new(Vec::new());
+    let globals = BTreeMap::new();
+    MODULES.insert_at(handle, Module { context: context.handle, functions, opaque: true, handle, globals });
+    handle
 }
 
 /// Gives the image's variables their memory. It is not charged: it is part of what a context's modules take.
@@ -145,13 +162,31 @@ pub fn function(handle: Handle) -> Result<Arc<Function>, CUresult> {
 impl Module {
     /// Handle of the kernel with this name.
     pub fn function(&self, name: &str) -> Result<Handle, CUresult> {
-        let found = self.functions.iter().find(|function| function.0 == name);
-        found.map(|function| function.1).ok_or(CUresult::ERROR_NOT_FOUND)
+        let mut functions = self.functions.lock();
+        let found = functions.iter().find(|function| function.0 == name).map(|function| function.1);
+        if found.is_some() || !self.opaque {
+            return found.ok_or(CUresult::ERROR_NOT_FOUND);
+        }
+        let (major, minor) = process()?.state.device().compute_capability;
+        let handle = FUNCTIONS.insert(Function {
+            name: CString::new(name).map_err(|_| CUresult::ERROR_NOT_FOUND)?,
+            module: self.handle,
+            entry: Entry { name: name.to_owned(), parameters: Vec::new(), max_threads: None, shared_bytes: 0 },
+            kernel: None,
+            opaque: true,
+            dynamic_shared: AtomicI32::new(SHARED_PER_BLOCK),
+            carveout: AtomicI32::new(-1),
+            target: u32::from(major) * 10 + u32::from(minor),
+            reported: AtomicBool::new(false),
+            context: self.context,
+        });
+        functions.push((name.to_owned(), handle));
+        Ok(handle)
     }
 
     /// Handles of all kernels.
     pub fn functions(&self) -> impl Iterator<Item = Handle> {
-        self.functions.iter().map(|function| function.1)
+        self.functions.lock().iter().map(|function| function.1).collect::<Vec<_>>().into_iter()
     }
 
     /// Address and bytes of a variable.

@@ -6,7 +6,7 @@
 use memscope_core::allocation::flag;
 
 use crate::memscope::{number, stderr};
-use crate::torch::{Run, python, run};
+use crate::torch::{Run, python, ranks, run};
 
 const H100: &str = "--device h100-80gb";
 const MIB: u64 = 1 << 20;
@@ -32,6 +32,13 @@ fn agrees_with_pytorch(run: &Run) {
     );
 }
 
+/// The peak of what PyTorch's allocator gave, within the MiB that depends on the order in which a program drops its tensors.
+#[track_caller]
+fn peaks_near(run: &Run, mib: u64) {
+    let peak = number(&run.said, "/peak_allocated") / MIB;
+    assert!(peak.abs_diff(mib) <= 1, "a peak of {peak} MiB, and {mib} are expected");
+}
+
 #[test]
 fn the_device_is_there_and_gives_memory() {
     let Some(python) = python("the_device_is_there_and_gives_memory") else { return };
@@ -54,6 +61,100 @@ fn a_layer_and_adam_take_what_arithmetic_says() {
     assert_eq!(number(&run.said, "/parameters"), parameters);
     assert_eq!(number(&run.said, "/states"), 2 * parameters);
     agrees_with_pytorch(&run);
+}
+
+#[test]
+fn the_allocators_of_the_driver_give_the_same_bytes() {
+    let Some(python) = python("the_allocators_of_the_driver_give_the_same_bytes") else { return };
+    for settings in ["backend:cudaMallocAsync", "expandable_segments:True"] {
+        let run = run(&python, H100, &format!("linear_adam {settings}"));
+        let parameters = (1024 * 4096 + 4096) * 4;
+        assert_eq!(number(&run.said, "/parameters"), parameters, "{settings}");
+        assert_eq!(number(&run.said, "/states"), 2 * parameters, "{settings}");
+    }
+}
+
+#[test]
+fn a_gpt_peaks_where_its_precision_says() {
+    let Some(python) = python("a_gpt_peaks_where_its_precision_says") else { return };
+    for (case, peak_mib) in [("fp32", 10_876), ("bf16", 8_324), ("fp16", 8_324), ("checkpoint", 5_759)] {
+        let run = run(&python, H100, &format!("gpt {case}"));
+        assert_eq!(number(&run.said, "/counted"), 124_475_904);
+        assert_eq!(number(&run.said, "/parameters"), 4 * 124_475_904, "{case}");
+        peaks_near(&run, peak_mib);
+        assert!(number(&run.said, "/host_mib") <= 600, "{case}: {} MiB of the host", run.said["host_mib"]);
+        agrees_with_pytorch(&run);
+    }
+}
+
+#[test]
+fn a_resnet_peaks_where_its_layout_says() {
+    let Some(python) = python("a_resnet_peaks_where_its_layout_says") else { return };
+    for (case, peak_mib) in [("fp32", 2_841), ("channels_last", 1_680)] {
+        let run = run(&python, H100, &format!("resnet {case}"));
+        assert_eq!(number(&run.said, "/requested"), number(&run.said, "/arithmetic"), "{case}");
+        peaks_near(&run, peak_mib);
+        agrees_with_pytorch(&run);
+    }
+}
+
+#[test]
+fn memory_ends_at_the_capacity_with_pytorchs_own_message() {
+    let Some(python) = python("memory_ends_at_the_capacity_with_pytorchs_own_message") else { return };
+    // 24 GiB hold 35 times 700 MiB (24,500 MiB of 24,576), and 34 times if a context of 518 MiB is there too.
+    const WITH_CONTEXT: u64 = (24 << 30) - (518 << 20);
+    for settings in ["", "expandable_segments:True"] {
+        for (capacity, taken, free) in [("24GiB".to_owned(), 35, "76.00"), (WITH_CONTEXT.to_string(), 34, "258.00")] {
+            let run = run(&python, &format!("--device {capacity}"), &format!("fill {settings}"));
+            assert_eq!(number(&run.said, "/taken"), taken, "{settings}");
+            assert_eq!(number(&run.said, "/refused"), 1);
+            let message = run.said["message"].as_str().expect("a message");
+            assert!(message.starts_with("CUDA out of memory. Tried to allocate 700.00 MiB."), "{message}");
+            assert!(message.contains(&format!("GiB of which {free} MiB is free")), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_model_larger_than_the_host_is_planned() {
+    let Some(python) = python("a_model_larger_than_the_host_is_planned") else { return };
+    let run = run(&python, H100, "large");
+    let parameters = number(&run.said, "/counted");
+    assert_eq!(parameters, 6_704_857_088);
+    // Weights, gradients and two states of 2 bytes each, and at least a block's activations beside them.
+    let peak = number(&run.said, "/peak_allocated");
+    assert!((8 * parameters..10 * parameters + parameters / 2).contains(&peak), "{peak}");
+    assert!(number(&run.said, "/host_mib") <= 600, "{} MiB of the host", run.said["host_mib"]);
+    agrees_with_pytorch(&run);
+}
+
+#[test]
+fn two_ranks_hold_half_of_a_sharded_model_each() {
+    let Some(python) = python("two_ranks_hold_half_of_a_sharded_model_each") else { return };
+    let run = ranks(&python, "--device h100-80gb --devices 2", 2, "sharded");
+    let parameters = 8 * (2048 * 2048 + 2048) * 4;
+    assert_eq!(number(&run.said, "/whole"), parameters);
+    // Half of weights and of both states; steps of 4 bytes take 512 each, beside what FSDP keeps between steps.
+    let (kept, shards) = (number(&run.said, "/kept"), 3 * parameters / 2);
+    assert!((shards..shards + MIB).contains(&kept), "{kept} B kept, {shards} B are shards");
+    let devices = run.report["devices"].as_array().expect("devices");
+    assert_eq!(devices.len(), 2);
+    for device in devices {
+        assert_eq!(number(device, "/ledger_at_end/reserved"), number(&run.said, "/reserved_here"));
+    }
+}
+
+#[test]
+fn what_pytorch_asks_of_the_libraries_works_or_is_told() {
+    let Some(python) = python("what_pytorch_asks_of_the_libraries_works_or_is_told") else { return };
+    let run = run(&python, H100, "features");
+    assert_eq!(run.said["failed"], serde_json::json!({}));
+    assert_eq!(number(&run.said, "/tried"), 18);
+    assert!(run.said["refused"].as_str().expect("a message").contains("cuFFT"), "{}", run.said["refused"]);
+    let told = stderr(&run.output);
+    assert!(told.contains("cufftCreate is not simulated"), "at once: {told}");
+    assert!(told.contains("not simulated, so that the program got errors: cufftCreate (called 1 times)"), "{told}");
+    assert!(told.contains("features.py:"), "the line that read zeros: {told}");
 }
 
 #[test]

@@ -40,29 +40,33 @@ pub struct Run {
 
 /// A run of `programs/NAME.py` under `memscope run OPTIONS`, which must succeed and print one line of JSON.
 pub fn run(python: &Path, options: &str, program: &str) -> Run {
-    let run = attempt(python, options, program);
-    assert!(run.output.status.success(), "{program}: {:?}\n{}", run.output.status, stderr(&run.output));
-    run
+    started(python, options, &[], program)
 }
 
-/// Like [`run`], for a program that may fail.
-pub fn attempt(python: &Path, options: &str, program: &str) -> Run {
+/// Like [`run`], started by torchrun with so many ranks on this machine. What was said is what the last rank printed.
+pub fn ranks(python: &Path, options: &str, ranks: u32, program: &str) -> Run {
+    let count = ranks.to_string();
+    started(python, options, &["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", &count], program)
+}
+
+fn started(python: &Path, options: &str, launcher: &[&str], program: &str) -> Run {
     let place = Place::new();
     let mut words = program.split_whitespace();
     let name = words.next().expect("a program");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs").join(format!("{name}.py"));
     let output = place
         .memscope()
-        .args(["run", "-q", "-o", "p.mscope", "--json", "r.json"])
+        .args(["run", "-o", "p.mscope", "--json", "r.json"])
         .args(options.split_whitespace())
         .arg("--")
         .arg(python)
+        .args(launcher)
         .arg(script)
         .args(words.map(|word| if word == "FILE" { place.path("lines") } else { PathBuf::from(word) }))
         .output()
         .expect("memscope starts");
-    let report =
-        std::fs::read(place.path("r.json")).unwrap_or_else(|error| panic!("no report ({error}): {}", stderr(&output)));
+    assert!(output.status.success(), "{program}: {:?}\n{}", output.status, stderr(&output));
+    let report = std::fs::read(place.path("r.json")).expect("a report");
     let report = serde_json::from_slice(&report).expect("the report is JSON");
     let text = stdout(&output);
     let line = text.lines().rev().find(|line| line.starts_with('{'));

@@ -11,7 +11,7 @@ const ELF: [u8; 4] = *b"\x7fELF";
 const FAT_BINARY: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
 const FAT_BINARY_WRAPPER: [u8; 4] = 0x4662_43b1_u32.to_le_bytes();
 
-/// Loads an image from memory; machine code is refused, since there is nothing to run it on.
+/// Loads an image from memory; machine code is refused, since there is nothing to run it on, unless nothing runs anyway.
 ///
 /// # Safety
 /// The image must be a terminated text, or begin with the magic of a binary.
@@ -23,6 +23,9 @@ pub(super) unsafe fn load(image: *const c_char) -> Result<Handle, CUresult> {
     // SAFETY: an image is longer than its magic, and shorter texts are read no further than their terminator.
     let bytes = unsafe { CStr::from_ptr(image) }.to_bytes();
     let magic = |magic: [u8; 4]| bytes.starts_with(&magic);
+    if (magic(ELF) || magic(FAT_BINARY) || magic(FAT_BINARY_WRAPPER)) && !crate::process::computes() {
+        return Ok(module::load_opaque(&context));
+    }
     if magic(ELF) || magic(FAT_BINARY) || magic(FAT_BINARY_WRAPPER) {
         crate::trace::note(|| "a cubin or fatbin was refused: the simulated device takes PTX text".to_owned());
         return Err(CUresult::ERROR_NO_BINARY_FOR_GPU);

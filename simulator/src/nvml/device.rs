@@ -18,6 +18,23 @@ struct PciInfo {
     bus_id: [u8; 32],
 }
 
+/// What all versions of nvmlGpuFabricInfoV_t begin with.
+#[repr(C)]
+struct FabricInfo {
+    version: c_uint,
+    rest: FabricState,
+}
+
+/// No cluster, no error, no clique; NVML_GPU_FABRIC_STATE_NOT_SUPPORTED is 0.
+#[repr(C)]
+#[derive(Default)]
+struct FabricState {
+    cluster: [u8; 16],
+    status: c_int,
+    clique: c_uint,
+    state: u8,
+}
+
 /// Vendor NVIDIA in the low half; no product in the high half, since none is there.
 const PCI_DEVICE_ID: c_uint = 0x10de;
 
@@ -113,6 +130,12 @@ exports! {
     fn nvmlDeviceGetArchitecture(device: Device, number: Out<'_, c_uint>) {
         physical(device)?;
         store(number, architecture(state()?.device().compute_capability))
+    }
+    fn nvmlDeviceGetGpuFabricInfoV(device: Device, information: *mut FabricInfo) {
+        physical(device)?;
+        // SAFETY: the program gives a structure of one of the versions, which all begin so, with its version in it.
+        unsafe { information.as_mut() }.ok_or(Return::INVALID_ARGUMENT)?.rest = FabricState::default();
+        Ok(())
     }
     fn nvmlDeviceGetComputeMode(device: Device, mode: Out<'_, c_uint>) { physical(device)?; store(mode, 0) }
 }

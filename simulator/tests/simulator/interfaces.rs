@@ -156,3 +156,45 @@ on_simulator! {
         }
     }
 }
+
+/// What a process whose CUDA libraries are simulated tells the driver, which a program cannot tell.
+fn tell(name: &std::ffi::CStr) {
+    // SAFETY: the simulated driver is loaded, and has functions of these names, which take nothing.
+    unsafe {
+        let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
+        let address = libc::dlsym(library, name.as_ptr());
+        assert!(!address.is_null());
+        std::mem::transmute::<*mut c_void, extern "C" fn()>(address)();
+    }
+}
+
+on_simulator! {
+    fn machine_code_is_taken_unread_where_nothing_computes on "h100-80gb" {
+        const CUBIN: &[u8] = b"\x7fELF\x02\x01\x01\0";
+        let _context = CudaContext::new(0).unwrap();
+        let load = || {
+            let mut module = std::ptr::null_mut();
+            // SAFETY: the image begins with the magic of a binary, and is read no further.
+            unsafe { sys::cuModuleLoadData(&mut module, CUBIN.as_ptr().cast()) }.result().map(|()| module)
+        };
+        assert_eq!(load().unwrap_err().0, CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU);
+        tell(c"memscope_simulator_memory_only");
+        let module = load().unwrap();
+        let mut back = [0_u8; 4];
+        // SAFETY: the memory is live, and the kernel is code that never runs.
+        unsafe {
+            let memory = result::malloc_sync(16).unwrap();
+            result::memcpy_htod_sync(memory, b"abcd").unwrap();
+            result::memcpy_dtoh_sync(&mut back, memory).unwrap();
+            assert_eq!(&back, b"abcd", "what was copied there comes back");
+            let (mut first, mut again) = (std::ptr::null_mut(), std::ptr::null_mut());
+            sys::cuModuleGetFunction(&mut first, module, c"any".as_ptr()).result().unwrap();
+            sys::cuModuleGetFunction(&mut again, module, c"any".as_ptr()).result().unwrap();
+            assert_eq!(first, again);
+            let none = std::ptr::null_mut;
+            sys::cuLaunchKernel(first, 1, 1, 1, 32, 1, 1, 0, none(), none().cast(), none().cast()).result().unwrap();
+            result::memcpy_dtoh_sync(&mut back, memory).unwrap();
+        }
+        assert_eq!(back, [0; 4], "a kernel may have written anywhere");
+    }
+}

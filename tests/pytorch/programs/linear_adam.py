@@ -1,5 +1,12 @@
-"""One layer, three steps of Adam: bytes of the parameters and of the optimizer's states, as PyTorch's allocator counts them."""
+"""One layer, three steps of Adam: bytes of the parameters and of the optimizer's states, as PyTorch's allocator counts them.
 
+`linear_adam.py [SETTINGS OF THE ALLOCATOR]`
+"""
+
+import os
+import sys
+
+os.environ["PYTORCH_ALLOC_CONF"] = "".join(sys.argv[1:])
 from figures import say
 import torch
 

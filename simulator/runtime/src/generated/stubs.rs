@@ -117,6 +117,7 @@ stubs! {
     fn cublasSgelsBatched() -> CublasStatus { computed::<CublasStatus>("cublasSgelsBatched") }
     fn cublasSgemmBatched() -> CublasStatus { computed::<CublasStatus>("cublasSgemmBatched") }
     fn cublasSgemmEx() -> CublasStatus { computed::<CublasStatus>("cublasSgemmEx") }
+    fn cublasSgemmStridedBatched() -> CublasStatus { computed::<CublasStatus>("cublasSgemmStridedBatched") }
     fn cublasSgemm_v2() -> CublasStatus { computed::<CublasStatus>("cublasSgemm_v2") }
     fn cublasSgemv_v2() -> CublasStatus { computed::<CublasStatus>("cublasSgemv_v2") }
     fn cublasSgeqrfBatched() -> CublasStatus { computed::<CublasStatus>("cublasSgeqrfBatched") }
@@ -228,6 +229,22 @@ stubs! {
     fn cufftSetWorkArea() -> OtherStatus { refused::<OtherStatus>("cufftSetWorkArea") }
     fn cufftXtExec() -> OtherStatus { refused::<OtherStatus>("cufftXtExec") }
     fn cufftXtMakePlanMany() -> OtherStatus { refused::<OtherStatus>("cufftXtMakePlanMany") }
+    fn cuptiEventGetAttribute() -> CuptiResult { refused::<CuptiResult>("cuptiEventGetAttribute") }
+    fn cuptiEventGetIdFromName() -> CuptiResult { refused::<CuptiResult>("cuptiEventGetIdFromName") }
+    fn cuptiEventGroupGetAttribute() -> CuptiResult { refused::<CuptiResult>("cuptiEventGroupGetAttribute") }
+    fn cuptiEventGroupReadEvent() -> CuptiResult { refused::<CuptiResult>("cuptiEventGroupReadEvent") }
+    fn cuptiEventGroupSetAttribute() -> CuptiResult { refused::<CuptiResult>("cuptiEventGroupSetAttribute") }
+    fn cuptiEventGroupSetDisable() -> CuptiResult { refused::<CuptiResult>("cuptiEventGroupSetDisable") }
+    fn cuptiEventGroupSetEnable() -> CuptiResult { refused::<CuptiResult>("cuptiEventGroupSetEnable") }
+    fn cuptiEventGroupSetsCreate() -> CuptiResult { refused::<CuptiResult>("cuptiEventGroupSetsCreate") }
+    fn cuptiEventGroupSetsDestroy() -> CuptiResult { refused::<CuptiResult>("cuptiEventGroupSetsDestroy") }
+    fn cuptiGetDeviceId() -> CuptiResult { refused::<CuptiResult>("cuptiGetDeviceId") }
+    fn cuptiMetricEnumEvents() -> CuptiResult { refused::<CuptiResult>("cuptiMetricEnumEvents") }
+    fn cuptiMetricGetAttribute() -> CuptiResult { refused::<CuptiResult>("cuptiMetricGetAttribute") }
+    fn cuptiMetricGetIdFromName() -> CuptiResult { refused::<CuptiResult>("cuptiMetricGetIdFromName") }
+    fn cuptiMetricGetNumEvents() -> CuptiResult { refused::<CuptiResult>("cuptiMetricGetNumEvents") }
+    fn cuptiMetricGetValue() -> CuptiResult { refused::<CuptiResult>("cuptiMetricGetValue") }
+    fn cuptiSetEventCollectionMode() -> CuptiResult { refused::<CuptiResult>("cuptiSetEventCollectionMode") }
     fn cusolverDnCgeqrf() -> OtherStatus { refused::<OtherStatus>("cusolverDnCgeqrf") }
     fn cusolverDnCgeqrf_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnCgeqrf_bufferSize") }
     fn cusolverDnCgesvd() -> OtherStatus { refused::<OtherStatus>("cusolverDnCgesvd") }
@@ -243,8 +260,10 @@ stubs! {
     fn cusolverDnCgetrs() -> OtherStatus { refused::<OtherStatus>("cusolverDnCgetrs") }
     fn cusolverDnCheevd() -> OtherStatus { refused::<OtherStatus>("cusolverDnCheevd") }
     fn cusolverDnCheevd_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnCheevd_bufferSize") }
+    fn cusolverDnCheevj() -> OtherStatus { refused::<OtherStatus>("cusolverDnCheevj") }
     fn cusolverDnCheevjBatched() -> OtherStatus { refused::<OtherStatus>("cusolverDnCheevjBatched") }
     fn cusolverDnCheevjBatched_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnCheevjBatched_bufferSize") }
+    fn cusolverDnCheevj_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnCheevj_bufferSize") }
     fn cusolverDnCpotrf() -> OtherStatus { refused::<OtherStatus>("cusolverDnCpotrf") }
     fn cusolverDnCpotrfBatched() -> OtherStatus { refused::<OtherStatus>("cusolverDnCpotrfBatched") }
     fn cusolverDnCpotrf_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnCpotrf_bufferSize") }
@@ -253,6 +272,7 @@ stubs! {
     fn cusolverDnCreate() -> OtherStatus { refused::<OtherStatus>("cusolverDnCreate") }
     fn cusolverDnCreateGesvdjInfo() -> OtherStatus { refused::<OtherStatus>("cusolverDnCreateGesvdjInfo") }
     fn cusolverDnCreateParams() -> OtherStatus { refused::<OtherStatus>("cusolverDnCreateParams") }
+    fn cusolverDnCreateSyevjInfo() -> OtherStatus { refused::<OtherStatus>("cusolverDnCreateSyevjInfo") }
     fn cusolverDnCsytrf() -> OtherStatus { refused::<OtherStatus>("cusolverDnCsytrf") }
     fn cusolverDnCsytrf_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnCsytrf_bufferSize") }
     fn cusolverDnCungqr() -> OtherStatus { refused::<OtherStatus>("cusolverDnCungqr") }
@@ -262,6 +282,7 @@ stubs! {
     fn cusolverDnDestroy() -> OtherStatus { refused::<OtherStatus>("cusolverDnDestroy") }
     fn cusolverDnDestroyGesvdjInfo() -> OtherStatus { refused::<OtherStatus>("cusolverDnDestroyGesvdjInfo") }
     fn cusolverDnDestroyParams() -> OtherStatus { refused::<OtherStatus>("cusolverDnDestroyParams") }
+    fn cusolverDnDestroySyevjInfo() -> OtherStatus { refused::<OtherStatus>("cusolverDnDestroySyevjInfo") }
     fn cusolverDnDgeqrf() -> OtherStatus { refused::<OtherStatus>("cusolverDnDgeqrf") }
     fn cusolverDnDgeqrf_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnDgeqrf_bufferSize") }
     fn cusolverDnDgesvd() -> OtherStatus { refused::<OtherStatus>("cusolverDnDgesvd") }
@@ -286,8 +307,10 @@ stubs! {
     fn cusolverDnDpotrsBatched() -> OtherStatus { refused::<OtherStatus>("cusolverDnDpotrsBatched") }
     fn cusolverDnDsyevd() -> OtherStatus { refused::<OtherStatus>("cusolverDnDsyevd") }
     fn cusolverDnDsyevd_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnDsyevd_bufferSize") }
+    fn cusolverDnDsyevj() -> OtherStatus { refused::<OtherStatus>("cusolverDnDsyevj") }
     fn cusolverDnDsyevjBatched() -> OtherStatus { refused::<OtherStatus>("cusolverDnDsyevjBatched") }
     fn cusolverDnDsyevjBatched_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnDsyevjBatched_bufferSize") }
+    fn cusolverDnDsyevj_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnDsyevj_bufferSize") }
     fn cusolverDnDsytrf() -> OtherStatus { refused::<OtherStatus>("cusolverDnDsytrf") }
     fn cusolverDnDsytrf_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnDsytrf_bufferSize") }
     fn cusolverDnSetStream() -> OtherStatus { refused::<OtherStatus>("cusolverDnSetStream") }
@@ -315,8 +338,10 @@ stubs! {
     fn cusolverDnSpotrsBatched() -> OtherStatus { refused::<OtherStatus>("cusolverDnSpotrsBatched") }
     fn cusolverDnSsyevd() -> OtherStatus { refused::<OtherStatus>("cusolverDnSsyevd") }
     fn cusolverDnSsyevd_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnSsyevd_bufferSize") }
+    fn cusolverDnSsyevj() -> OtherStatus { refused::<OtherStatus>("cusolverDnSsyevj") }
     fn cusolverDnSsyevjBatched() -> OtherStatus { refused::<OtherStatus>("cusolverDnSsyevjBatched") }
     fn cusolverDnSsyevjBatched_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnSsyevjBatched_bufferSize") }
+    fn cusolverDnSsyevj_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnSsyevj_bufferSize") }
     fn cusolverDnSsytrf() -> OtherStatus { refused::<OtherStatus>("cusolverDnSsytrf") }
     fn cusolverDnSsytrf_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnSsytrf_bufferSize") }
     fn cusolverDnXgeev() -> OtherStatus { refused::<OtherStatus>("cusolverDnXgeev") }
@@ -333,6 +358,7 @@ stubs! {
     fn cusolverDnXsyevBatched_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnXsyevBatched_bufferSize") }
     fn cusolverDnXsyevd() -> OtherStatus { refused::<OtherStatus>("cusolverDnXsyevd") }
     fn cusolverDnXsyevd_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnXsyevd_bufferSize") }
+    fn cusolverDnXsyevjSetSortEig() -> OtherStatus { refused::<OtherStatus>("cusolverDnXsyevjSetSortEig") }
     fn cusolverDnXsytrs() -> OtherStatus { refused::<OtherStatus>("cusolverDnXsytrs") }
     fn cusolverDnXsytrs_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnXsytrs_bufferSize") }
     fn cusolverDnZgeqrf() -> OtherStatus { refused::<OtherStatus>("cusolverDnZgeqrf") }
@@ -350,8 +376,10 @@ stubs! {
     fn cusolverDnZgetrs() -> OtherStatus { refused::<OtherStatus>("cusolverDnZgetrs") }
     fn cusolverDnZheevd() -> OtherStatus { refused::<OtherStatus>("cusolverDnZheevd") }
     fn cusolverDnZheevd_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnZheevd_bufferSize") }
+    fn cusolverDnZheevj() -> OtherStatus { refused::<OtherStatus>("cusolverDnZheevj") }
     fn cusolverDnZheevjBatched() -> OtherStatus { refused::<OtherStatus>("cusolverDnZheevjBatched") }
     fn cusolverDnZheevjBatched_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnZheevjBatched_bufferSize") }
+    fn cusolverDnZheevj_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnZheevj_bufferSize") }
     fn cusolverDnZpotrf() -> OtherStatus { refused::<OtherStatus>("cusolverDnZpotrf") }
     fn cusolverDnZpotrfBatched() -> OtherStatus { refused::<OtherStatus>("cusolverDnZpotrfBatched") }
     fn cusolverDnZpotrf_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusolverDnZpotrf_bufferSize") }
@@ -419,9 +447,9 @@ stubs! {
     fn cusparseLtSpMMACompress2() -> OtherStatus { refused::<OtherStatus>("cusparseLtSpMMACompress2") }
     fn cusparseLtSpMMACompressedSize2() -> OtherStatus { refused::<OtherStatus>("cusparseLtSpMMACompressedSize2") }
     fn cusparseLtStructuredDescriptorInit() -> OtherStatus { refused::<OtherStatus>("cusparseLtStructuredDescriptorInit") }
-    fn cusparseSDDMM() -> OtherStatus { computed::<OtherStatus>("cusparseSDDMM") }
+    fn cusparseSDDMM() -> OtherStatus { refused::<OtherStatus>("cusparseSDDMM") }
     fn cusparseSDDMM_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusparseSDDMM_bufferSize") }
-    fn cusparseSDDMM_preprocess() -> OtherStatus { computed::<OtherStatus>("cusparseSDDMM_preprocess") }
+    fn cusparseSDDMM_preprocess() -> OtherStatus { refused::<OtherStatus>("cusparseSDDMM_preprocess") }
     fn cusparseSbsrmm() -> OtherStatus { refused::<OtherStatus>("cusparseSbsrmm") }
     fn cusparseSbsrmv() -> OtherStatus { refused::<OtherStatus>("cusparseSbsrmv") }
     fn cusparseSbsrsm2_analysis() -> OtherStatus { refused::<OtherStatus>("cusparseSbsrsm2_analysis") }
@@ -443,9 +471,9 @@ stubs! {
     fn cusparseSpGEMM_createDescr() -> OtherStatus { refused::<OtherStatus>("cusparseSpGEMM_createDescr") }
     fn cusparseSpGEMM_destroyDescr() -> OtherStatus { refused::<OtherStatus>("cusparseSpGEMM_destroyDescr") }
     fn cusparseSpGEMM_workEstimation() -> OtherStatus { refused::<OtherStatus>("cusparseSpGEMM_workEstimation") }
-    fn cusparseSpMM() -> OtherStatus { computed::<OtherStatus>("cusparseSpMM") }
+    fn cusparseSpMM() -> OtherStatus { refused::<OtherStatus>("cusparseSpMM") }
     fn cusparseSpMM_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusparseSpMM_bufferSize") }
-    fn cusparseSpMV() -> OtherStatus { computed::<OtherStatus>("cusparseSpMV") }
+    fn cusparseSpMV() -> OtherStatus { refused::<OtherStatus>("cusparseSpMV") }
     fn cusparseSpMV_bufferSize() -> OtherStatus { refused::<OtherStatus>("cusparseSpMV_bufferSize") }
     fn cusparseSpMatGetSize() -> OtherStatus { refused::<OtherStatus>("cusparseSpMatGetSize") }
     fn cusparseSpMatSetAttribute() -> OtherStatus { refused::<OtherStatus>("cusparseSpMatSetAttribute") }
@@ -461,7 +489,7 @@ stubs! {
     fn cusparseSpSV_solve() -> OtherStatus { refused::<OtherStatus>("cusparseSpSV_solve") }
     fn cusparseXbsrsm2_zeroPivot() -> OtherStatus { refused::<OtherStatus>("cusparseXbsrsm2_zeroPivot") }
     fn cusparseXbsrsv2_zeroPivot() -> OtherStatus { refused::<OtherStatus>("cusparseXbsrsv2_zeroPivot") }
-    fn cusparseXcoo2csr() -> OtherStatus { computed::<OtherStatus>("cusparseXcoo2csr") }
+    fn cusparseXcoo2csr() -> OtherStatus { refused::<OtherStatus>("cusparseXcoo2csr") }
     fn cusparseXcoosortByRow() -> OtherStatus { refused::<OtherStatus>("cusparseXcoosortByRow") }
     fn cusparseXcoosort_bufferSizeExt() -> OtherStatus { refused::<OtherStatus>("cusparseXcoosort_bufferSizeExt") }
     fn cusparseXcsrgeam2Nnz() -> OtherStatus { refused::<OtherStatus>("cusparseXcsrgeam2Nnz") }
@@ -516,4 +544,9 @@ stubs! {
     fn nvshmemx_putmem_signal_on_stream() -> OtherStatus { refused::<OtherStatus>("nvshmemx_putmem_signal_on_stream") }
     fn nvshmemx_set_attr_uniqueid_args() -> OtherStatus { refused::<OtherStatus>("nvshmemx_set_attr_uniqueid_args") }
     fn nvshmemx_signal_wait_until_on_stream() -> OtherStatus { refused::<OtherStatus>("nvshmemx_signal_wait_until_on_stream") }
+    fn nvtxMarkA() {}
+    fn nvtxRangeEnd() {}
+    fn nvtxRangePop() -> OtherStatus { OtherStatus(0) }
+    fn nvtxRangePushA() -> OtherStatus { OtherStatus(0) }
+    fn nvtxRangeStartA() -> OtherStatus { OtherStatus(0) }
 }

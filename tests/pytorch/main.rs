@@ -4,6 +4,7 @@
 //! | file | what belongs there |
 //! | --- | --- |
 //! | `simulated.rs` | the CUDA build on the simulated device: PyTorch's own counters against the report, and against arithmetic |
+//! | `snapshots.rs` | PyTorch's snapshot against memscope's allocations, block by block, at every step |
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
 //!
@@ -17,4 +18,5 @@ mod libraries;
 #[path = "../e2e/memscope.rs"]
 mod memscope;
 mod simulated;
+mod snapshots;
 mod torch;

@@ -1,9 +1,15 @@
-"""A GPT of 124 million parameters, three steps: `gpt.py fp32|bf16|fp16|checkpoint`; fp16 scales its gradients, checkpoint is bf16."""
+"""A GPT of 124 million parameters, three steps: `gpt.py fp32|bf16|fp16|checkpoint|expandable [MARKS]`.
 
+fp16 scales its gradients; checkpoint and expandable (segments that grow) are bf16.
+"""
+
+import os
 import resource
 import sys
 
-from figures import say
+if sys.argv[1] == "expandable":
+    os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
+from figures import mark, say
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -55,13 +61,16 @@ for _ in range(3):
     tokens, targets = (torch.randint(0, VOCABULARY, (BATCH, CONTEXT), device="cuda") for _ in range(2))
     with torch.autocast("cuda", dtype=dtype or torch.float32, enabled=dtype is not None):
         loss = model(tokens, targets)
+    mark()
     scaler.scale(loss).backward()
+    mark()
     scaler.unscale_(optimizer)
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     scaler.step(optimizer)
     scaler.update()
     optimizer.zero_grad()
     del loss, tokens, targets
+    mark()
 say(
     parameters=parameters,
     counted=sum(parameter.numel() for parameter in model.parameters()),

@@ -1,8 +1,8 @@
-"""ResNet-18, a batch of 128, three steps of SGD: `resnet.py fp32|channels_last|no_cudnn`; channels_last is bf16 too."""
+"""ResNet-18, a batch of 128, three steps of SGD: `resnet.py fp32|channels_last|no_cudnn [MARKS]`; channels_last is bf16 too."""
 
 import sys
 
-from figures import say
+from figures import mark, say
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -41,8 +41,11 @@ for _ in range(3):
     labels = torch.zeros(128, dtype=torch.long, device="cuda")
     with torch.autocast("cuda", dtype=torch.bfloat16, enabled=case == "channels_last"):
         loss = F.cross_entropy(model(images), labels)
+    mark()
     loss.backward()
+    mark()
     optimizer.step()
     optimizer.zero_grad()
+    mark()
 tensors = list(model.parameters()) + list(model.buffers())
 say(requested=requested, arithmetic=sum(tensor.numel() * tensor.element_size() for tensor in tensors))

@@ -6,6 +6,7 @@
 //! | `simulated.rs` | the CUDA build on the simulated device: PyTorch's own counters against the report, and against arithmetic |
 //! | `snapshots.rs` | PyTorch's snapshot against memscope's allocations, block by block, at every step |
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
+//! | `others.rs` | training loops of packages: the Trainer of transformers, a model of timm, Lightning |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
 //!
 //! `torch.rs` finds the Python, runs a program and reads what it printed. Programs are in `programs/`: each prints one line of
@@ -17,6 +18,7 @@ mod libraries;
 #[allow(dead_code, reason = "shared with the end-to-end tests, which use all of it")]
 #[path = "../e2e/memscope.rs"]
 mod memscope;
+mod others;
 mod simulated;
 mod snapshots;
 mod torch;

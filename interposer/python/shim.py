@@ -122,22 +122,29 @@ def enter_phase(name):
         send_phase(name.encode() or None)
 
 
-steps = 0
+# How many steps have begun, and whether the last one has not ended.
+steps, in_step = 0, False
 # Ids of the optimizers that have stepped in this step, and in the one before.
 stepped, expected = set(), set()
 
 
 def begin_step():
-    global steps
-    steps += 1
-    send_step(steps)
+    """A step begins with what is done for it: a forward pass that records gradients, a backward pass or an optimizer.
+
+    What lies between (evaluation, a checkpoint that is saved) counts to the step that was done.
+    """
+    global steps, in_step
+    if not in_step:
+        in_step = True
+        steps += 1
+        send_step(steps)
 
 
 def end_step():
-    global expected
+    global expected, in_step
     expected = set(stepped)
     stepped.clear()
-    begin_step()
+    in_step = False
 
 
 def optimizer_stepped(optimizer):
@@ -156,6 +163,8 @@ class Place(threading.local):
     def __init__(self):
         self.word = ctypes.c_uint64.from_address(scope_word())
         self.depth = 0
+        # The phase before the outermost call.
+        self.before = ""
 
 
 place = Place()
@@ -240,10 +249,13 @@ def enter_root(module, arguments):
         # The second time for what a lazy module made in its first call.
         told[1] += 1
         told[2] = tell_tensors(module)
-    if not steps and torch.is_grad_enabled():
+    place.before = phase
+    if not torch.is_grad_enabled():
+        enter_phase("inference")
+    else:
         begin_step()
-    if phase != "loss" or told[2]:
-        enter_phase("forward")
+        if phase != "loss" or told[2]:
+            enter_phase("forward")
     for tensor in tensors_in(arguments):
         if not tensor.requires_grad:
             tag(tensor, INPUTS)
@@ -253,7 +265,8 @@ def leave_root():
     if backwards:
         enter_phase("backward")
     else:
-        enter_phase("loss" if torch.is_grad_enabled() else "")
+        # A teacher's forward pass may lie between a model's and its loss.
+        enter_phase("loss" if torch.is_grad_enabled() or place.before == "loss" else "")
 
 
 def follow_calls():
@@ -309,7 +322,7 @@ def follow_parameters():
     def _apply(self, *args, **kwargs):
         global generation
         before = phase
-        if before not in ("", "data", "loss"):
+        if before not in BETWEEN:
             return plain(self, *args, **kwargs)
         # Modules inside come here in the phase that is set now.
         enter_phase("model")
@@ -347,6 +360,8 @@ def in_backward(plain):
         global backwards
         at = place
         before, depth, word = phase, at.depth, at.word.value
+        if not backwards:
+            begin_step()
         backwards += 1
         at.depth, at.word.value = 0, 0
         enter_phase("backward")
@@ -355,13 +370,15 @@ def in_backward(plain):
         finally:
             backwards -= 1
             at.depth, at.word.value = depth, word
-            enter_phase("backward" if backwards else before if depth else "")
+            enter_phase("backward" if backwards else before if depth else "optimizer" if optimizing else "")
 
     return like(run, plain)
 
 
 # ---- optimizers
 
+# Whether an optimizer runs; some call forward and backward in its step (closures, as Lightning's).
+optimizing = False
 # Of an optimizer: (the identity of its states, how many there are, how often they were told).
 optimizers = Facts()
 
@@ -370,17 +387,20 @@ def follow_optimizers():
     module = importlib.import_module("torch.optim.optimizer")
 
     def before(optimizer, args, kwargs):
+        global optimizing
+        optimizing = True
         try:
-            if not steps:
-                begin_step()
-            elif id(optimizer) in stepped:
+            if id(optimizer) in stepped:
                 end_step()
+            begin_step()
             tell_unknown(optimizer)
         except Exception as error:
             failed("optimizers", error)
         enter_phase("optimizer")
 
     def after(optimizer, args, kwargs):
+        global optimizing
+        optimizing = False
         try:
             tell_states(optimizer)
         except Exception as error:
@@ -423,6 +443,9 @@ def tell_states(optimizer):
 
 # ---- data
 
+# Phases in which no model and no optimizer runs.
+BETWEEN = ("", "data", "loss")
+
 
 def follow_data():
     Iterator = importlib.import_module("torch.utils.data.dataloader")._BaseDataLoaderIter
@@ -433,8 +456,12 @@ def follow_data():
         enter_phase("data")
         try:
             batch = plain(self)
-        finally:
-            enter_phase("" if before == "loss" else before)
+        except BaseException:
+            enter_phase("" if before in BETWEEN else before)
+            raise
+        # What is done with a batch before the model is called (moving it, augmenting it) makes inputs.
+        if before not in BETWEEN:
+            enter_phase(before)
         try:
             for tensor in tensors_in(batch):
                 tag(tensor, INPUTS)

@@ -9,6 +9,7 @@
 //! | data | inputs | |
 //! | forward, loss | activations | it ends before a backward pass began: then it was workspace |
 //! | recompute | activations | it ends before the phase does: then it was workspace |
+//! | inference (a forward pass that records no gradients) | workspace | |
 //! | backward | workspace | |
 //! | optimizer | workspace | the phase ends and it lives: then it is the optimizer's |
 //!
@@ -28,6 +29,7 @@ pub(crate) enum Role {
     Data,
     Forward,
     Loss,
+    Inference,
     Recompute,
     Backward,
     Optimizer,
@@ -36,11 +38,12 @@ pub(crate) enum Role {
 impl Role {
     /// The role of the phase with this name.
     pub fn of(name: TextId) -> Role {
-        const ROLES: [(TextId, Role); 7] = [
+        const ROLES: [(TextId, Role); 8] = [
             (TextId::of(b"model"), Role::Model),
             (TextId::of(b"data"), Role::Data),
             (TextId::of(b"forward"), Role::Forward),
             (TextId::of(b"loss"), Role::Loss),
+            (TextId::of(b"inference"), Role::Inference),
             (TextId::of(b"recompute"), Role::Recompute),
             (TextId::of(b"backward"), Role::Backward),
             (TextId::of(b"optimizer"), Role::Optimizer),
@@ -59,7 +62,7 @@ impl Role {
             Role::Model => Category::Weights,
             Role::Data => Category::Inputs,
             Role::Forward | Role::Loss | Role::Recompute => Category::Activations,
-            Role::Backward | Role::Optimizer => Category::Workspace,
+            Role::Inference | Role::Backward | Role::Optimizer => Category::Workspace,
         }
     }
 }

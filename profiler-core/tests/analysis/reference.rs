@@ -92,7 +92,7 @@ fn infer(life: Life) -> Life {
         "model" => Category::Weights,
         "data" => Category::Inputs,
         "forward" | "loss" | "recompute" => Category::Activations,
-        "backward" | "optimizer" => Category::Workspace,
+        "inference" | "backward" | "optimizer" => Category::Workspace,
         _ => return life,
     };
     Life { category, inferred: true, ..life }
@@ -113,7 +113,8 @@ pub struct World {
 }
 
 /// Phases that mean something to the inference, and one that does not.
-pub const PHASES: [&str; 8] = ["forward", "loss", "backward", "recompute", "optimizer", "data", "model", "pause"];
+pub const PHASES: [&str; 9] =
+    ["forward", "loss", "inference", "backward", "recompute", "optimizer", "data", "model", "pause"];
 
 impl World {
     pub fn of(entries: &[Entry]) -> World {

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `simulated.rs` | the CUDA build on the simulated device: PyTorch's own counters against the report, and against arithmetic |
 //! | `snapshots.rs` | PyTorch's snapshot against memscope's allocations, block by block, at every step |
+//! | `exact.rs` | the CPU: live bytes after each event, against a count in C that knows nothing of memscope |
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
 //! | `others.rs` | training loops of packages: the Trainer of transformers, a model of timm, Lightning |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
@@ -14,6 +15,7 @@
 //! `MEMSCOPE_TEST_TORCH` to the path of its Python. Where that is not set, the tests say so and do nothing.
 
 mod categories;
+mod exact;
 mod libraries;
 #[allow(dead_code, reason = "shared with the end-to-end tests, which use all of it")]
 #[path = "../e2e/memscope.rs"]

@@ -50,12 +50,28 @@ pub fn ranks(python: &Path, options: &str, ranks: u32, program: &str) -> Run {
 }
 
 fn started(python: &Path, options: &str, launcher: &[&str], program: &str) -> Run {
-    let place = Place::new();
+    started_in(&Place::new(), &[], python, options, launcher, program)
+}
+
+/// Like [`run`], in a place of the caller's and with more variables in the environment.
+pub fn run_in(place: &Place, variables: &[(&str, &Path)], python: &Path, options: &str, program: &str) -> Run {
+    started_in(place, variables, python, options, &[], program)
+}
+
+fn started_in(
+    place: &Place,
+    variables: &[(&str, &Path)],
+    python: &Path,
+    options: &str,
+    launcher: &[&str],
+    program: &str,
+) -> Run {
     let mut words = program.split_whitespace();
     let name = words.next().expect("a program");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs").join(format!("{name}.py"));
     let output = place
         .memscope()
+        .envs(variables.iter().copied())
         .args(["run", "-o", "p.mscope", "--json", "r.json"])
         .args(options.split_whitespace())
         .arg("--")

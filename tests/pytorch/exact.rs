@@ -1,0 +1,105 @@
+//! Bytes on the CPU at every event: the profile against an independent count, programs/counter.c, which is preloaded behind
+//! memscope's own library and sees the calls that come out of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use memscope_core::allocation::{Model, flag};
+use memscope_wire::MemoryKind;
+
+use crate::memscope::{Place, number};
+use crate::torch::{python, run_in};
+
+/// One event: where, how many bytes (negative for a free), and the bytes that are live after it.
+type Event = (u64, i64, i64);
+
+/// `programs/counter.c` as a library that can be preloaded.
+fn compile_counter(place: &Place) -> std::path::PathBuf {
+    let library = place.path("counter.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs/counter.c");
+    let flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-fexceptions", "-shared", "-fPIC", "-o"];
+    let status = Command::new("cc").args(flags).arg(&library).arg(source).arg("-ldl").status().expect("cc starts");
+    assert!(status.success(), "cc could not compile counter.c");
+    library
+}
+
+fn counted(file: &Path) -> Vec<Event> {
+    let bytes = std::fs::read(file).expect("the counter has written its file");
+    assert_eq!(bytes.len() % 24, 0, "the counter's file is whole");
+    let word = |event: &[u8], at: usize| i64::from_ne_bytes(event[8 * at..8 * at + 8].try_into().expect("eight bytes"));
+    bytes.chunks_exact(24).map(|event| (word(event, 0) as u64, word(event, 1), word(event, 2))).collect()
+}
+
+/// Births and deaths of a profile's CPU tensors, in the order of time. What the end of the process ended is no event.
+fn recorded(model: &Model) -> Vec<Event> {
+    let mut changes = Vec::new();
+    for one in model.allocations().iter().filter(|one| one.memory == MemoryKind::Pageable) {
+        changes.push((one.birth_ticks, one.address, one.bytes as i64));
+        if one.is(flag::DEAD) && !one.is(flag::AT_EXIT) {
+            assert!(!one.is(flag::MISSED_FREE), "a free was not recorded: {one:?}");
+            changes.push((one.death_ticks, one.address, -(one.bytes as i64)));
+        }
+    }
+    changes.sort_by_key(|change| change.0);
+    let mut live = 0;
+    let events = changes.into_iter().map(|(_, address, bytes)| {
+        live += bytes;
+        (address, bytes, live)
+    });
+    events.collect()
+}
+
+/// Where two sequences differ first; `None` when they are the same.
+fn first_difference(ours: &[Event], theirs: &[Event]) -> Option<usize> {
+    let common = ours.iter().zip(theirs).position(|(our, their)| our != their);
+    common.or_else(|| (ours.len() != theirs.len()).then(|| ours.len().min(theirs.len())))
+}
+
+#[test]
+fn live_bytes_at_every_event_equal_an_independent_count() {
+    let Some(python) = python("live_bytes_at_every_event_equal_an_independent_count") else { return };
+    let place = Place::new();
+    let (counter, file) = (compile_counter(&place), place.path("counted"));
+    let sets = "none/amp/checkpoint/accumulate/amp,checkpoint,accumulate/amp,reentrant,foreach";
+    let variables = [("LD_PRELOAD", counter.as_path()), ("COUNTER_FILE", file.as_path())];
+    let run = run_in(&place, &variables, &python, "", &format!("truth transformer {sets} cpu FILE"));
+
+    let (ours, theirs) = (recorded(&run.model), counted(&file));
+    assert!(theirs.len() > 20_000, "only {} events", theirs.len());
+    if let Some(at) = first_difference(&ours, &theirs) {
+        let around = |events: &[Event]| events.iter().skip(at.saturating_sub(2)).take(6).copied().collect::<Vec<_>>();
+        panic!(
+            "event {at} of {} recorded and {} counted differs: recorded {:x?}, counted {:x?}",
+            ours.len(),
+            theirs.len(),
+            around(&ours),
+            around(&theirs)
+        );
+    }
+    let (allocated, peak) = totals(&theirs);
+    println!("{} events, {allocated} bytes allocated, peak {peak}: the same", theirs.len());
+    assert_eq!(number(&run.report, "/host/peak/bytes"), peak, "the report's peak is the counter's");
+    assert_eq!(number(&run.report, "/totals/bytes"), allocated, "so are the bytes ever allocated");
+    refutes_another_count(&ours, &theirs);
+}
+
+/// Bytes ever allocated, and the most that were live.
+fn totals(events: &[Event]) -> (u64, u64) {
+    let allocated = events.iter().map(|event| event.1.max(0) as u64).sum();
+    (allocated, events.iter().map(|event| event.2).max().unwrap_or(0) as u64)
+}
+
+/// The comparison can fail: it finds an event that is missing, one that comes too late, and one byte too many.
+fn refutes_another_count(ours: &[Event], theirs: &[Event]) {
+    let at = theirs.len() / 2;
+    let mut missing = theirs.to_vec();
+    missing.remove(at);
+    let mut late = theirs.to_vec();
+    late.swap(at, at + 1);
+    let mut larger = theirs.to_vec();
+    larger[at].1 += 1;
+    for other in [missing, late, larger] {
+        assert_eq!(first_difference(ours, &other), Some(at));
+    }
+    assert_eq!(first_difference(&ours[..ours.len() - 1], theirs), Some(ours.len() - 1), "a missing end");
+}

@@ -49,3 +49,5 @@ def say(**figures):
             "peak_allocated": count["allocated_bytes.all.peak"],
         }
     print(json.dumps(figures), flush=True)
+    # PyTorch aborts now and then when the interpreter ends while a thread of autograd still drops what it held.
+    time.sleep(0.2)

@@ -131,6 +131,8 @@ impl Model {
                 let name = self.names.number(name);
                 match found {
                     Some(id) => self.tag(id, name, category, origin, changes),
+                    // The shim tags what it meets, also what no hook sees: a batch in memory shared with a worker or with NumPy.
+                    None if origin == Origin::Hooked => {}
                     None => self.doubts.tag_of_unknown += 1,
                 }
             }

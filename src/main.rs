@@ -5,11 +5,13 @@
 //! 1. [`arguments`] says what can be asked for.
 //! 2. [`embedded`] writes the interposer and the simulator, which the binary carries, to the cache folder.
 //! 3. [`launch`] checks the program, starts it with the interposer in front, passes signals on and waits.
-//! 4. While it runs, memscope-core's recorder drains the logs into the session's journal; [`progress`] shows a line.
+//! 4. While it runs, memscope-core's recorder drains the logs into the session's journal; [`progress`] shows a line, and
+//!    [`alert`] says at once when PyTorch is out of memory.
 //! 5. [`commands`] turns the session into a profile and prints the report. One file a verb.
 //!
 //! Owns: the command line and the process that is started. Refuses: analysis (profiler-core/), capture (interposer/).
 
+mod alert;
 mod arguments;
 mod commands;
 mod config;

@@ -38,6 +38,7 @@ send_tag = native("memscope_shim_tag", [ctypes.c_uint64, ctypes.c_int, ctypes.c_
 send_notice = native("memscope_shim_notice", [ctypes.c_char_p])
 send_phase = native("memscope_phase", [ctypes.c_char_p])
 send_step = native("memscope_step", [ctypes.c_uint64])
+send_refused = native("memscope_shim_refused", [ctypes.c_uint32, ctypes.c_char_p])
 scope_word = native("memscope_shim_scope", [], ctypes.c_void_p)
 lacks_hooks = native("memscope_shim_lacks_hooks", [], ctypes.c_int)
 
@@ -168,8 +169,9 @@ class Place(threading.local):
 
 
 place = Place()
-# How many backward passes run, one inside another.
+# How many backward passes run, one inside another, and the threads that called for them.
 backwards = 0
+backward_threads = []
 # Of a module: the id of its path.
 paths = Facts()
 # Of a root module: [the generation in which its tensors were told, how often since, whether it has parameters].
@@ -363,12 +365,14 @@ def in_backward(plain):
         if not backwards:
             begin_step()
         backwards += 1
+        backward_threads.append(threading.get_ident())
         at.depth, at.word.value = 0, 0
         enter_phase("backward")
         try:
             return plain(*args, **kwargs)
         finally:
             backwards -= 1
+            backward_threads.remove(threading.get_ident())
             at.depth, at.word.value = depth, word
             enter_phase("backward" if backwards else before if depth else "optimizer" if optimizing else "")
 
@@ -472,6 +476,86 @@ def follow_data():
     replace(Iterator, "__next__", __next__)
 
 
+# ---- out of memory
+
+
+def follow_refusals():
+    """Tells which line asked for what the device refused. PyTorch calls its observers when it has given up, before it raises."""
+    attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
+    if attach is None:
+        # A PyTorch for the CPU.
+        return
+
+    def refused(device, requested, total, free):
+        try:
+            send_refused(device, line_from(sys._getframe().f_back).encode(errors="replace"))
+        except Exception as error:
+            failed("lines that run out of memory", error)
+
+    def watch():
+        try:
+            attach(refused)
+        except Exception:
+            # Allocators other than PyTorch's own have no observers; the module is told all the same.
+            pass
+
+    skip(refused)
+    skip(watch)
+    # Attaching initialises CUDA, which is the program's to do, or not.
+    torch.cuda._lazy_call(watch)
+
+
+def line_from(frame):
+    """The innermost line of the program, and, where that is in a library, the line of the program's own that led there."""
+    lines = program_lines(frame)
+    node = ""
+    if not lines and backward_threads:
+        # The engine works on a thread of its own, on behalf of this one.
+        lines = program_lines(sys._current_frames().get(backward_threads[-1]))
+        node = backward_node()
+    if not lines:
+        return ""
+    innermost = lines[0]
+    own = next((line for line in lines if not is_library(line[0])), innermost)
+    told = describe(innermost) + node
+    return told if own is innermost else f"{told}, called from {describe(own)}"
+
+
+def program_lines(frame):
+    """The lines of a stack, innermost first, without those of PyTorch and of this shim."""
+    inside = os.path.dirname(torch.__file__) + os.sep
+    lines = []
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        made = file.startswith(("<memscope>", "<frozen", "<eval_with_key"))
+        if not (made or file.startswith(inside) or "torchinductor_" in file):
+            lines.append((file, frame.f_lineno, getattr(code, "co_qualname", code.co_name)))
+        frame = frame.f_back
+    return lines
+
+
+def is_library(file):
+    return any(part in file for part in ("site-packages", "dist-packages", os.path.dirname(os.__file__) + os.sep))
+
+
+def describe(line):
+    file, number, function = line
+    for folder in ("site-packages" + os.sep, "dist-packages" + os.sep):
+        file = file.rpartition(folder)[2]
+    here = os.getcwd() + os.sep
+    file = file[len(here) :] if file.startswith(here) else file
+    return f"{file}:{number}" if function == "<module>" else f"{file}:{number} in {function}"
+
+
+def backward_node():
+    """What autograd computes in this thread."""
+    try:
+        return f", for {torch._C._current_autograd_node().name()}"
+    except Exception:
+        return ""
+
+
 # ---- installing
 
 
@@ -531,6 +615,7 @@ def install():
         "backward passes": follow_backward,
         "optimizers": follow_optimizers,
         "batches": follow_data,
+        "lines that run out of memory": follow_refusals,
     }
     for part, follow in parts.items():
         try:

@@ -182,6 +182,17 @@ pub unsafe extern "C" fn memscope_shim_notice(text: *const c_char) {
     log::append(&Event::Notice { text });
 }
 
+/// What PyTorch was just refused on `device` was asked for at `line`.
+///
+/// # Safety
+/// `line` is null or a terminated string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn memscope_shim_refused(device: u32, line: *const c_char) {
+    // SAFETY: the caller's promise.
+    let line = unsafe { names::identify(line) };
+    log::append(&Event::RefusedLine { line, device });
+}
+
 /// 1 when this PyTorch lacks a function that is hooked here.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn memscope_shim_lacks_hooks() -> c_int {

@@ -15,12 +15,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use memscope_core::allocation::Model;
-use memscope_core::journal::entry::SessionInfo;
+use memscope_core::journal::entry::{Entry, SessionInfo};
 use memscope_core::recorder::{self, Listener, Recorder};
 use memscope_core::report::units;
 use memscope_core::session::SessionFolder;
 use memscope_core::telemetry::{self, Poller};
 
+use crate::alert::Alert;
 use crate::arguments::{RecordArguments, RunArguments};
 use crate::commands::conclude::{self, Outputs};
 use crate::commands::{live, writing};
@@ -156,10 +157,12 @@ fn start(
     environment::adopt_simulator(&variables);
     let mut child = launch::start(command, &variables, inherited, None)?;
 
+    let (alert, mut alarm) = Alert::start(folder, arguments.quiet);
     let (listener, live) = live_model(Line::new(arguments.quiet));
+    let listener = listener_of(listener, move |entry| alarm.hear(entry));
     let telemetry = Poller::start(telemetry_of(arguments, libraries, session));
     let options = recorder::Options { telemetry: Some(telemetry), ..recorder::Options::default() };
-    let recorder = Recorder::start(folder, options, listener);
+    let recorder = Recorder::start(folder, options, Some(listener));
 
     let ended = signals::wait(child.id(), witness).or_else(|_| child.wait()).context("cannot wait for the program")?;
     let status = launch::status(ended);
@@ -167,6 +170,7 @@ fn start(
     if let Some(mut line) = live.and_then(|live| live.lock().unwrap_or_else(PoisonError::into_inner).line.take()) {
         line.clear();
     }
+    alert.finish();
     match recorded {
         Ok(summary) => report_notices(&summary, &outlived(folder.path()), arguments.quiet),
         Err(error) => complain(&error.to_string()),
@@ -214,6 +218,15 @@ pub(super) fn outlived(session: &Path) -> Vec<u32> {
             environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
         })
         .collect()
+}
+
+/// A listener that also tells `hear` of each entry.
+fn listener_of(listener: Option<Listener>, mut hear: impl FnMut(&Entry) + Send + 'static) -> Listener {
+    let mut listener = listener.unwrap_or_else(|| Box::new(|_| {}));
+    Box::new(move |entry| {
+        listener(entry);
+        hear(entry);
+    })
 }
 
 /// The model that follows the run for the progress line.

@@ -9,6 +9,7 @@
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
 //! | `others.rs` | training loops of packages: the Trainer of transformers, a model of timm, Lightning |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
+//! | `oom.rs` | out of memory: what is said at once, and what is kept |
 //!
 //! `torch.rs` finds the Python, runs a program and reads what it printed. Programs are in `programs/`: each prints one line of
 //! JSON, the figures that its test compares. The version is pinned in `requirements.txt`; `.ci/run` installs it and sets
@@ -20,6 +21,7 @@ mod libraries;
 #[allow(dead_code, reason = "shared with the end-to-end tests, which use all of it")]
 #[path = "../e2e/memscope.rs"]
 mod memscope;
+mod oom;
 mod others;
 mod simulated;
 mod snapshots;

@@ -4,7 +4,7 @@
 
 use memscope_core::Category;
 use memscope_core::findings::Oom;
-use memscope_core::report::{Group, units};
+use memscope_core::report::{self, Group, units};
 use ratatui::style::Style;
 
 use crate::app::App;
@@ -44,11 +44,15 @@ pub(crate) fn full(app: &App, oom: &Oom, width: usize) -> Vec<Line> {
     let (plain, strong) = (Style::new(), app.palette.strong());
     let text = |text: &str, style| wrap(text, width).into_iter().map(move |line| vec![(line, style)]);
     let mut lines: Vec<Line> = text(&format!("Refused {}.", place(oom).join(", ")), plain).collect();
+    lines.extend(oom.line.iter().flat_map(|line| text(&format!("Asked for by the line {line}."), strong)));
     let mut exactly = format!("Asked for {}", units::exact(oom.requested));
     if let Some(free) = oom.free {
         exactly.push_str(&format!(", free {}", units::exact(free)));
     }
     lines.extend(text(&format!("{exactly}, cached {}.", units::exact(oom.cached)), plain));
+    for sentence in report::circumstances(oom) {
+        lines.extend(text(&sentence, plain));
+    }
     lines.extend(text(&format!("Live then, {}:", units::exact(oom.live)), strong));
     for (name, bytes) in oom.by_category.named().into_iter().filter(|(_, bytes)| *bytes > 0) {
         let share = units::share(bytes, oom.live);

@@ -150,6 +150,8 @@ pub mod kind {
     pub const MAP: u16 = 22;
     /// [`super::Event::Unmap`].
     pub const UNMAP: u16 = 23;
+    /// [`super::Event::RefusedLine`].
+    pub const REFUSED_LINE: u16 = 24;
     /// [`super::Event::BlockAlloc`].
     pub const BLOCK_ALLOC: u16 = 32;
     /// [`super::Event::BlockFree`].
@@ -201,6 +203,8 @@ pub enum Event {
     FreeRefused { address: u64, slot: u64, result: i32, row: u16 },
     /// The driver refused an allocation. `free` and `total` are cuMemGetInfo's answer right after, 0/0 when it failed too.
     AllocFailed { requested: u64, free: u64, total: u64, device: u32, result: i32, row: u16, memory: MemoryKind },
+    /// The line of the program that asked for what was refused last on this device in this process, as text.
+    RefusedLine { line: TextId, device: u32 },
     /// A block inside an allocation: `requested` as asked for, `bytes` as taken from the container (at least `requested`).
     BlockAlloc { address: u64, bytes: u64, requested: u64, stream: u64, origin: Origin },
     /// The block at `address` is free again; its memory stays with the container.
@@ -267,6 +271,7 @@ impl Event {
             Event::AllocFailed { requested, free, total, device, result, row, memory } => {
                 (kind::ALLOC_FAILED, [requested, free, total, result as u32 as u64, pack(device, row, memory as u8), 0])
             }
+            Event::RefusedLine { line, device } => (kind::REFUSED_LINE, [0, line.0, 0, 0, pack(device, 0, 0), 0]),
             Event::Create { handle, bytes, device, row, memory } => {
                 (kind::CREATE, [handle, bytes, 0, 0, pack(device, row, memory as u8), 0])
             }
@@ -339,6 +344,7 @@ impl Event {
                 row,
                 memory: MemoryKind::from_number(small),
             },
+            kind::REFUSED_LINE => Event::RefusedLine { line: TextId(w[1]), device },
             kind::CREATE => {
                 Event::Create { handle: w[0], bytes: w[1], device, row, memory: MemoryKind::from_number(small) }
             }
@@ -410,6 +416,7 @@ mod tests {
                 row: 5,
                 memory: MemoryKind::Managed,
             },
+            Event::RefusedLine { line: name, device: 6 },
             Event::Create { handle: 1, bytes: 2 << 20, device: 7, row: 3, memory: MemoryKind::Device },
             Event::Release { handle: u64::MAX, row: 9 },
             Event::Map { address: 1, bytes: 2, offset: 3, handle: 4, row: 5 },

@@ -158,6 +158,7 @@ impl Log {
                 Event::Step { number } => format!("step {number}"),
                 Event::Scope { path } => format!("at {}", text(path)),
                 Event::Notice { text: what } => format!("notice {}", text(what)),
+                Event::RefusedLine { line, device } => format!("refused on {device} at {}", text(line)),
             })
         };
         self.events().into_iter().filter_map(tell).collect()

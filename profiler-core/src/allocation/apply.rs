@@ -3,7 +3,7 @@
 //! Owns: which event means what, devices, tags and marks. Refuses: nothing that was recorded; what makes no sense is counted in
 //! `Doubts`. Births and deaths are `lifetime`.
 
-use memscope_wire::{Category, Event, Origin, Record};
+use memscope_wire::{Category, Event, Origin, Record, TextId};
 
 use crate::journal::entry::{Entry, ProcessIndex};
 
@@ -11,6 +11,9 @@ use super::device::{Device, canonical, uuid_text};
 use super::model::{Changes, Failure, Marker, MarkerKind, Model, Retag};
 use super::process::{Change, MAX_NUMBER, Process};
 use super::row::{Allocation, AllocationId, flag};
+
+/// So many markers are looked through for the refusal whose line is told: it has just happened.
+const RECENT: usize = 1024;
 
 /// Where and when an event happened.
 #[derive(Clone, Copy)]
@@ -112,6 +115,7 @@ impl Model {
             Event::Free { address, .. } => self.free(at, address, changes),
             Event::FreeRefused { address, slot, .. } => self.free_refused(at, address, slot, changes),
             Event::AllocFailed { .. } => self.alloc_failed(at, event, changes),
+            Event::RefusedLine { line, device } => self.refused_line(at, line, device, changes),
             Event::Create { .. } => self.create(at, event, changes),
             Event::Release { handle, .. } => self.release(at, handle, changes),
             Event::Map { address, bytes, handle, .. } => self.map(at, (address, bytes), handle, changes),
@@ -278,8 +282,27 @@ impl Model {
             scope: process.threads.get(&at.thread).map_or(0, |thread| thread.scope),
             phase: process.phase,
             step: process.step,
+            line: 0,
         };
+        if self.names.text(failure.function) == crate::findings::GIVEN_UP {
+            let next = self.allocations.len() as u32;
+            self.processes[at.process].phases.run_out(next);
+        }
         self.mark(at.process, MarkerKind::Failure(failure), changes);
+    }
+
+    /// The line that asked for what was refused last.
+    fn refused_line(&mut self, at: At, line: TextId, device: u32, changes: &mut Changes) {
+        let (line, device) = (self.names.number(line), self.device(at.process, device));
+        let recent = self.markers.iter_mut().rev().take(RECENT).filter(|marker| marker.process as usize == at.process);
+        let refused = recent.filter_map(|marker| match &mut marker.kind {
+            MarkerKind::Failure(failure) => Some(failure),
+            _ => None,
+        });
+        if let Some(failure) = refused.into_iter().find(|failure| failure.device == device) {
+            failure.line = line;
+            changes.marks = true;
+        }
     }
 
     /// The end of a process gives back all that it holds.

@@ -13,7 +13,7 @@
 //! | backward | workspace | |
 //! | optimizer | workspace | the phase ends and it lives: then it is the optimizer's |
 //!
-//! In any other phase it is unknown.
+//! In any other phase it is unknown. What lives when the framework gives up for want of memory stays what it is held to be.
 
 use memscope_wire::{Category, Origin, TextId};
 
@@ -76,13 +76,22 @@ pub(crate) struct Phases {
     began: u32,
     /// Number of the first allocation since a backward pass was left, its recomputations included.
     after_backward: u32,
+    /// Number of the first allocation since memory ran out: what was there keeps its category, since the error, and no end of a
+    /// computation, makes an end of it.
+    refused: u32,
 }
 
 impl Phases {
+    /// Memory ran out; the next allocation has this number.
+    pub fn run_out(&mut self, next: u32) {
+        self.refused = next;
+    }
+
     /// Gives the numbers that allocations have from now on.
     pub fn renumber(&mut self, now: impl Fn(u32) -> u32) {
         self.began = now(self.began);
         self.after_backward = now(self.after_backward);
+        self.refused = now(self.refused);
     }
 }
 
@@ -101,7 +110,7 @@ impl Model {
         let (was, now) = (self.processes[process].phases, Role::of(name));
         let left_backward = was.now.in_backward() && !now.in_backward();
         let after_backward = if left_backward { next } else { was.after_backward };
-        self.processes[process].phases = Phases { now, began: next, after_backward };
+        self.processes[process].phases = Phases { now, began: next, after_backward, ..was };
         if was.now == Role::Optimizer && now != Role::Optimizer {
             self.optimizer_ends(process, was.began, changes);
         }
@@ -131,6 +140,9 @@ impl Model {
             return;
         }
         let phases = &self.processes[process].phases;
+        if id.0 < phases.refused {
+            return;
+        }
         let temporary = match phases.now {
             Role::Backward => false,
             Role::Recompute => id.0 >= phases.began,

@@ -134,6 +134,8 @@ pub(crate) struct Failure {
     pub scope: u32,
     pub phase: u32,
     pub step: u32,
+    /// The line of the program that asked, a name; 0 when it was not told.
+    pub line: u32,
 }
 
 /// What one entry changed, for views that keep what they drew.

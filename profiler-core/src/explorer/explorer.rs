@@ -35,6 +35,8 @@ pub struct Explorer {
     pub(super) past: u64,
     /// True when findings must be made anew at once.
     pub(super) alarm: bool,
+    /// Position of the last out-of-memory error that was told.
+    pub(super) alerted: u32,
     /// True when entries came since the last walk.
     grown: bool,
     pub(super) pace: Pace,
@@ -60,6 +62,7 @@ impl Explorer {
             latest_sample: HashMap::new(),
             past: 0,
             alarm: false,
+            alerted: 0,
             grown: false,
             pace: Pace::new(limits.pace),
             lists: Lists::default(),

@@ -3,6 +3,7 @@
 //! Owns: [`Explorer`], which holds a model and answers a [`Query`] with plain data, and [`Follower`], which does so on a thread
 //! of its own while a session runs. Refuses: terminals, windows, colours and keys; and to write anything.
 
+mod alert;
 mod answer;
 mod answering;
 mod bound;
@@ -24,6 +25,7 @@ mod segments;
 mod session;
 mod steps;
 
+pub use alert::Alertness;
 pub use answer::{
     AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, STACKED, ScopeNode,
     ScopeTotal, Segment, SegmentsView, SessionView, StepView,

@@ -2,20 +2,15 @@
 //!
 //! Owns: thresholds and sentences. Refuses: guesses.
 
-use std::collections::BTreeMap;
-
 use memscope_wire::Category;
 
-use crate::allocation::{Failure, Model};
+use crate::allocation::Model;
 use crate::report::units::{bytes, grouped, simulated};
-use crate::report::{ByCategory, Group, Groups, device_text, named_devices, seconds};
-use crate::timeline::{MarkerMoment, State};
+use crate::report::{device_text, named_devices};
 
 use super::evidence::Evidence;
-use super::{Detail, Finding, Oom, Severity, growth};
+use super::{Detail, Finding, Severity, growth, refusals};
 
-/// CUDA_ERROR_OUT_OF_MEMORY.
-const OUT_OF_MEMORY: i32 = 2;
 /// Percent of live bytes without category that is worth a note, and a warning.
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
 /// Cached bytes are worth a finding from this share of reserved bytes and this size on.
@@ -24,7 +19,7 @@ const LARGE_CACHED: (f64, u64) = (25.0, 64 << 20);
 /// All findings, the gravest first.
 pub(crate) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     let model = evidence.model;
-    let mut findings = refusals(evidence);
+    let mut findings = refusals::detect(evidence);
     findings.extend(recording(model));
     findings.extend(doubts(model));
     findings.extend(unknown_share(evidence));
@@ -36,104 +31,8 @@ pub(crate) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     findings
 }
 
-fn finding(severity: Severity, message: String, advice: &str, detail: Detail) -> Finding {
+pub(super) fn finding(severity: Severity, message: String, advice: &str, detail: Detail) -> Finding {
     Finding { severity, message, advice: advice.to_owned(), detail }
-}
-
-/// What the driver refused: of each process and device the out-of-memory that met the most live memory (of equal ones the
-/// last), other results by function. Programs catch one, free, and go on: a later, smaller one must not hide it.
-fn refusals(evidence: &Evidence<'_>) -> Vec<Finding> {
-    let model = evidence.model;
-    let mut memory: BTreeMap<(u32, u16), (u64, &MarkerMoment, &Failure)> = BTreeMap::new();
-    let mut others: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
-    for moment in evidence.markers {
-        let marker = &model.markers[moment.marker as usize];
-        let Some(failure) = marker.failure() else { continue };
-        if failure.result == OUT_OF_MEMORY {
-            let live = |moment: &MarkerMoment| moment.state.as_ref().map(|state| state.rows.live_bytes());
-            let most = memory.entry((marker.process, model.resolve(failure.device))).or_insert((0, moment, failure));
-            most.0 += 1;
-            if live(moment) >= live(most.1) {
-                (most.1, most.2) = (moment, failure);
-            }
-        } else {
-            let other = others.entry((failure.function, failure.result)).or_default();
-            *other = (other.0 + 1, failure.requested);
-        }
-    }
-    let ooms = memory.into_iter().map(|((process, device), (refusals, moment, failure))| {
-        let pid = model.processes[process as usize].info.pid;
-        oom(oom_facts(evidence, (pid, device as usize, refusals), moment, failure))
-    });
-    let others = others.into_iter().map(|((function, result), (times, requested))| {
-        let function = model.names.text(function);
-        finding(
-            Severity::Warning,
-            format!("allocations that the driver refused, not for want of memory: {times} by {function}, with result {result}"),
-            "look up the result code in CUresult; the arguments of the call are probably wrong",
-            Detail::AllocationRefused { function, result, times, requested },
-        )
-    });
-    ooms.chain(others).collect()
-}
-
-fn oom_facts(
-    evidence: &Evidence<'_>,
-    (pid, device, refusals): (u32, usize, u64),
-    moment: &MarkerMoment,
-    failure: &Failure,
-) -> Oom {
-    let model = evidence.model;
-    let some = |text: String| Some(text).filter(|text| !text.is_empty());
-    let state = moment.state.as_deref().copied().unwrap_or_default();
-    let told = failure.total > 0;
-    Oom {
-        device: device_text(model, device),
-        pid,
-        function: model.names.text(failure.function),
-        requested: failure.requested,
-        free: told.then_some(failure.free),
-        total: told.then_some(failure.total),
-        refusals,
-        time_s: seconds(moment.time),
-        step: failure.step.checked_sub(1).map(|position| model.steps.value(position)),
-        phase: some(model.names.text(failure.phase)),
-        scope: some(model.scopes.path(failure.scope, &model.names)),
-        reserved: state.rows.reserved,
-        live: state.rows.live_bytes(),
-        by_category: ByCategory::from_numbers(state.rows.live),
-        cached: state.rows.cached,
-        largest_groups: largest_groups(evidence, device, &state),
-    }
-}
-
-fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<Group> {
-    let mut groups = Groups::default();
-    for (allocation, _) in evidence.live_at(device, state.order) {
-        let labels = (allocation.name, allocation.scope, allocation.function);
-        groups.add(labels, allocation.category, allocation.requested);
-    }
-    groups.largest(evidence.model)
-}
-
-fn oom(oom: Oom) -> Finding {
-    let mut message = format!("out of memory on {}: {} asked for {}", oom.device, oom.function, bytes(oom.requested));
-    if let (Some(free), Some(total)) = (oom.free, oom.total) {
-        message.push_str(&format!(", {} of {} were free", bytes(free), bytes(total)));
-    }
-    let largest = oom.by_category.named().into_iter().max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes > 0);
-    if let Some((category, most)) = largest {
-        message.push_str(&format!("; {} were live, most of it {category} ({})", bytes(oom.live), bytes(most)));
-    }
-    let advice = match largest {
-        _ if oom.cached >= oom.requested => "free cached memory before this point, or reduce fragmentation",
-        Some(("activations", _)) => "use a smaller batch, checkpoint activations, or train in a shorter format",
-        Some(("optimizer", _)) => "use an optimizer with less state, or spread its state over devices",
-        Some(("weights" | "gradients", _)) => "use a shorter format, or spread the model over devices",
-        Some(("unknown", _)) => "tag the program's allocations to see what holds the memory",
-        _ => "see the largest groups, and free what is not needed at this point",
-    };
-    finding(Severity::Error, message, advice, Detail::Oom(Box::new(oom)))
 }
 
 /// How complete the recording is.

@@ -8,6 +8,8 @@
 mod detect;
 mod evidence;
 mod growth;
+mod holes;
+mod refusals;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,7 @@ use crate::report::{ByCategory, Group};
 
 pub(crate) use detect::detect;
 pub(crate) use evidence::Evidence;
+pub(crate) use refusals::{GIVEN_UP, reported_after};
 
 /// How grave a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
@@ -47,8 +50,18 @@ pub struct Finding {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Detail {
-    /// `out of memory on DEVICE: FUNCTION asked for SIZE, SIZE of SIZE were free`. One a process and device: its last refusal.
+    /// `out of memory on DEVICE: FUNCTION asked for SIZE, SIZE of SIZE were free`. One a process and device: the refusal
+    /// that met the most live memory.
     Oom(Box<Oom>),
+    /// `the driver refused PyTorch memory on DEVICE N times, and PyTorch went on`.
+    CacheGivenBack {
+        /// UUID of the device.
+        device: String,
+        /// Process id.
+        pid: u32,
+        /// How often.
+        refusals: u64,
+    },
     /// `allocations that the driver refused, not for want of memory: N by FUNCTION, with result R`.
     AllocationRefused {
         /// The driver's function.
@@ -157,14 +170,14 @@ pub enum Detail {
     },
 }
 
-/// The driver refused an allocation for want of memory.
+/// An allocation was refused for want of memory, and the program was told so.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Oom {
     /// UUID of the device.
     pub device: String,
     /// Process id.
     pub pid: u32,
-    /// The driver's function.
+    /// The driver's function; `c10::reportOutOfMemoryToProfiler` when PyTorch gave up.
     pub function: String,
     /// Asked for.
     pub requested: u64,
@@ -182,6 +195,9 @@ pub struct Oom {
     pub phase: Option<String>,
     /// In which scope.
     pub scope: Option<String>,
+    /// The program's line that asked; `null` when it was not told.
+    #[serde(default)]
+    pub line: Option<String>,
     /// Granted by the driver at that moment.
     pub reserved: u64,
     /// Live at that moment.
@@ -190,6 +206,19 @@ pub struct Oom {
     pub by_category: ByCategory,
     /// In containers and in no block at that moment.
     pub cached: u64,
+    /// In how many pieces the cached memory of this process is.
+    #[serde(default)]
+    pub free_pieces: u64,
+    /// The largest of them: what the cache can give at once.
+    #[serde(default)]
+    pub largest_free_piece: u64,
+    /// Used on the device then, and not granted to the session: contexts, libraries, other processes, the driver's own part;
+    /// `null` when the driver did not tell.
+    #[serde(default)]
+    pub outside: Option<u64>,
+    /// Of that, other processes at the nearest telemetry sample; `null` when it is not known.
+    #[serde(default)]
+    pub other_processes: Option<u64>,
     /// The groups of alike allocations that held most.
     pub largest_groups: Vec<Group>,
 }
@@ -222,6 +251,7 @@ impl Detail {
     pub fn kind(&self) -> &'static str {
         match self {
             Detail::Oom(_) => "oom",
+            Detail::CacheGivenBack { .. } => "cache_given_back",
             Detail::AllocationRefused { .. } => "allocation_refused",
             Detail::DroppedEvents { .. } => "dropped_events",
             Detail::UncommittedSlots { .. } => "uncommitted_slots",

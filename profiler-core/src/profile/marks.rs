@@ -29,6 +29,7 @@ impl Profile {
             let (requested, free, total) =
                 (table.numbers("requested")?, table.numbers("free")?, table.numbers("total")?);
             let results = table.numbers("result")?;
+            let lines = table.added_texts("line")?;
             let at = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten();
             let value = |column: &[Option<u64>], row: usize| at(column, row).unwrap_or_default();
             let text = |column: &[Option<String>], row: usize| column.get(row).cloned().flatten().unwrap_or_default();
@@ -56,6 +57,7 @@ impl Profile {
                         scope: value(&scopes, row) as u32,
                         phase: state.phase,
                         step: state.step,
+                        line: names.number_of(&text(&lines, row)),
                     }),
                 };
                 changes[process].push((value(&orders, row) as u32, Change::Marker(markers.len() as u32)));

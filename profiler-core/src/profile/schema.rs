@@ -78,6 +78,7 @@ pub(super) const MARKERS: &[Field] = &[
     optional("free", Wide, Plain),
     optional("total", Wide, Dictionary),
     optional("result", Signed, Dictionary),
+    optional("line", Text, Dictionary),
 ];
 
 pub(super) const STEPS: &[Field] = &[

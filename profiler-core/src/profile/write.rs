@@ -221,6 +221,10 @@ impl Tables<'_> {
         ]
     }
 
+    fn line(&self, line: u32) -> Option<String> {
+        Some(self.model.names.text(line)).filter(|text| !text.is_empty())
+    }
+
     fn markers(&self) -> Vec<Column> {
         let each = || self.settled.markers.iter().map(|moment| (moment, &self.model.markers[moment.marker as usize]));
         let failure = || each().map(|(_, marker)| marker.failure());
@@ -253,6 +257,7 @@ impl Tables<'_> {
             Column::optional_wide(failure().map(|failure| failure.filter(|f| f.total > 0).map(|f| f.free))),
             Column::optional_wide(failure().map(|failure| failure.filter(|f| f.total > 0).map(|f| f.total))),
             Column::optional_signed(failure().map(|failure| Some(i64::from(failure?.result)))),
+            Column::optional_text(failure().map(|failure| self.line(failure?.line))),
         ]
     }
 

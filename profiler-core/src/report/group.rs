@@ -89,6 +89,8 @@ impl Groups {
             let (text, each) = match *label {
                 Label::Name(number) => (words.name(number), None),
                 Label::Scope(node) => (words.scope(node), None),
+                // A block of an allocator has no function.
+                Label::Function(0, each) => ("(outside all scopes)".to_owned(), Some(each)),
                 Label::Function(number, each) => (words.name(number), Some(each)),
             };
             let named = matches!(label, Label::Name(_));

@@ -21,7 +21,7 @@ use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
 pub use group::Group;
 pub use instant::{Instant, InstantError};
-pub use text::{Style, text};
+pub use text::{Style, circumstances, finding, text};
 
 pub(crate) use build::{build, device_text, live_at, named_devices};
 pub(crate) use group::{Groups, Together, together};

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::findings::{Detail, Finding, Oom, Severity};
-use crate::report::units::{bytes, exact, grouped, share, time};
+use crate::report::units::{bytes, count, exact, grouped, share, time};
 
 use super::Page;
 
@@ -16,22 +16,30 @@ impl Page {
         }
         self.title("Findings");
         for finding in findings {
-            let (label, colour) = match finding.severity {
-                Severity::Error => ("error", "1;31"),
-                Severity::Warning => ("warning", "1;33"),
-                Severity::Note => ("note", "1;34"),
-            };
-            let label = self.paint(colour, label);
-            self.line(format!("  {label} [{}]", finding.detail.kind()));
-            self.wrap("    ", &format!("{}.", finding.message));
-            if let Detail::Oom(oom) = &finding.detail {
-                self.oom(oom);
-            }
-            self.wrap("    ", &format!("To do: {}.", finding.advice));
+            self.finding(finding);
         }
     }
 
+    /// One finding.
+    pub(super) fn finding(&mut self, finding: &Finding) {
+        let (label, colour) = match finding.severity {
+            Severity::Error => ("error", "1;31"),
+            Severity::Warning => ("warning", "1;33"),
+            Severity::Note => ("note", "1;34"),
+        };
+        let label = self.paint(colour, label);
+        self.line(format!("  {label} [{}]", finding.detail.kind()));
+        self.wrap("    ", &format!("{}.", finding.message));
+        if let Detail::Oom(oom) = &finding.detail {
+            self.oom(oom);
+        }
+        self.wrap("    ", &format!("To do: {}.", finding.advice));
+    }
+
     fn oom(&mut self, oom: &Oom) {
+        if let Some(line) = &oom.line {
+            self.wrap("    ", &format!("Asked for by the line {line}."));
+        }
         let mut place = vec![format!("at {}", time(oom.time_s))];
         place.push(oom.step.map_or("before the first step".to_owned(), |step| format!("step {step}")));
         place.extend(oom.phase.as_ref().map(|phase| format!("phase {phase}")));
@@ -46,6 +54,9 @@ impl Page {
             let _ = write!(line, ", free {}", exact(free));
         }
         self.wrap("    ", &format!("Exactly: {line}, cached {}.", exact(oom.cached)));
+        for sentence in circumstances(oom) {
+            self.wrap("    ", &sentence);
+        }
         self.line(format!("    Live then, {}:", exact(oom.live)));
         for (name, value) in oom.by_category.named() {
             if value > 0 {
@@ -59,4 +70,34 @@ impl Page {
             self.held("      ", (group.bytes, group.allocations), &group.category, &group.name);
         }
     }
+}
+
+/// What else was on the device when an allocation was refused, as sentences.
+pub fn circumstances(oom: &Oom) -> Vec<String> {
+    cache(oom).into_iter().chain(outside(oom)).collect()
+}
+
+/// How much of what the driver granted was in no block, and whether a piece of it would have done.
+fn cache(oom: &Oom) -> Option<String> {
+    if oom.free_pieces == 0 {
+        return None;
+    }
+    let pieces = count(oom.free_pieces, "free piece", "free pieces");
+    let (cached, largest) = (bytes(oom.cached), bytes(oom.largest_free_piece));
+    let verdict = match (oom.cached >= oom.requested, oom.largest_free_piece >= oom.requested) {
+        (true, false) => ": enough in all, but no piece is large enough (fragmentation)",
+        (true, true) => ": large enough, but not used",
+        (false, _) => ": less than was asked for",
+    };
+    Some(format!("In the allocator's cache: {cached} in {pieces}, the largest {largest}{verdict}."))
+}
+
+/// What of the device was not granted to the program.
+fn outside(oom: &Oom) -> Option<String> {
+    let outside = oom.outside.filter(|outside| *outside > 0)?;
+    let others = match oom.other_processes {
+        Some(others) => format!(", of which other processes had {}", bytes(others)),
+        None => String::new(),
+    };
+    Some(format!("Outside of what this program was granted (contexts, libraries, driver): {}{others}.", bytes(outside)))
 }

@@ -7,7 +7,9 @@ mod findings;
 mod moment;
 mod tops;
 
-use crate::findings::{Detail, Severity};
+pub use findings::circumstances;
+
+use crate::findings::{Detail, Finding, Severity};
 
 use super::units::{bytes, count, exact, share, time};
 use super::{DeviceReport, Instant, Report, StepReport};
@@ -47,6 +49,13 @@ pub fn text(report: &Report, style: Style) -> String {
     }
     page.findings(&others);
     page.simulated(report);
+    page.text
+}
+
+/// One finding as [`text`] shows it.
+pub fn finding(finding: &Finding, style: Style) -> String {
+    let mut page = Page { text: String::new(), style };
+    page.finding(finding);
     page.text
 }
 

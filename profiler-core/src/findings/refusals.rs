@@ -1,0 +1,213 @@
+//! What was refused: out of memory, as the program met it.
+//!
+//! Owns: which refusals reached the program, the circumstances of one, its sentence and its advice. Refuses: to show each of a
+//! thousand.
+//!
+//! PyTorch's allocator asks the driver first; when that refuses, it gives its cache back and asks again. Only when it gives up
+//! does the program get an error, which is then recorded for itself. So of a process whose tensors are followed, the driver's
+//! own refusals count for nothing here. Any other program meets the driver's refusals itself.
+
+use std::collections::BTreeMap;
+
+use memscope_wire::Origin;
+
+use crate::allocation::{Failure, Model, flag};
+use crate::report::units::bytes;
+use crate::report::{ByCategory, Group, Groups, device_text, seconds};
+use crate::timeline::{MarkerMoment, State};
+
+use super::detect::finding;
+use super::evidence::Evidence;
+use super::holes::Holes;
+use super::{Detail, Finding, Oom, Severity};
+
+/// CUDA_ERROR_OUT_OF_MEMORY.
+const OUT_OF_MEMORY: i32 = 2;
+
+/// PyTorch's function by which it says that it has given up.
+pub(crate) const GIVEN_UP: &str = "c10::reportOutOfMemoryToProfiler";
+
+/// Refusals of one process on one device.
+#[derive(Default)]
+struct Refused<'a> {
+    /// That reached the program: how many, and the one that met the most live memory, of equal ones the last. Programs catch
+    /// one, free, and go on: a later, smaller one must not hide it.
+    reached: u64,
+    fullest: Option<(&'a MarkerMoment, &'a Failure)>,
+    /// The driver's, of PyTorch.
+    of_cache: u64,
+}
+
+/// Findings about all of a session.
+pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let model = evidence.model;
+    let mut memory: BTreeMap<(u32, u16), Refused<'_>> = BTreeMap::new();
+    let mut others: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
+    let mut followed: BTreeMap<u32, bool> = BTreeMap::new();
+    for moment in evidence.markers {
+        let marker = &model.markers[moment.marker as usize];
+        let Some(failure) = marker.failure() else { continue };
+        if failure.result != OUT_OF_MEMORY {
+            let other = others.entry((failure.function, failure.result)).or_default();
+            *other = (other.0 + 1, failure.requested);
+            continue;
+        }
+        let refused = memory.entry((marker.process, model.resolve(failure.device))).or_default();
+        let by_driver = !failure.memory.on_host() && !has_given_up(model, failure);
+        if by_driver && *followed.entry(marker.process).or_insert_with(|| is_followed(model, marker.process)) {
+            refused.of_cache += 1;
+            continue;
+        }
+        refused.reached += 1;
+        let live = |moment: &MarkerMoment| moment.state.as_ref().map(|state| state.rows.live_bytes());
+        if refused.fullest.is_none_or(|(most, _)| live(moment) >= live(most)) {
+            refused.fullest = Some((moment, failure));
+        }
+    }
+    let ooms = memory.iter().map(|((process, device), refused)| match refused.fullest {
+        Some((moment, failure)) => oom(facts(evidence, *process, refused.reached, moment, failure)),
+        None => recovered(model, *process, *device as usize, refused.of_cache),
+    });
+    let others = others.into_iter().map(|((function, result), (times, requested))| {
+        let function = model.names.text(function);
+        finding(
+            Severity::Warning,
+            format!("allocations that the driver refused, not for want of memory: {times} by {function}, with result {result}"),
+            "look up the result code in CUresult; the arguments of the call are probably wrong",
+            Detail::AllocationRefused { function, result, times, requested },
+        )
+    });
+    ooms.chain(others).collect()
+}
+
+/// Of each out-of-memory that PyTorch reported after this position: the position, and the finding that it would be alone. With
+/// `wait_for_lines`, only those before the first whose line is not known.
+pub(crate) fn reported_after(evidence: &Evidence<'_>, order: u32, wait_for_lines: bool) -> Vec<(u32, Finding)> {
+    let model = evidence.model;
+    let mut found = Vec::new();
+    for moment in evidence.markers.iter().filter(|moment| moment.order > order) {
+        let marker = &model.markers[moment.marker as usize];
+        if let Some(failure) = marker.failure().filter(|failure| has_given_up(model, failure)) {
+            if wait_for_lines && failure.line == 0 {
+                break;
+            }
+            found.push((moment.order, oom(facts(evidence, marker.process, 1, moment, failure))));
+        }
+    }
+    found
+}
+
+/// True when PyTorch has raised an error for this.
+fn has_given_up(model: &Model, failure: &Failure) -> bool {
+    model.names.text(failure.function) == GIVEN_UP
+}
+
+/// True when PyTorch's allocator says itself what it could not get.
+fn is_followed(model: &Model, process: u32) -> bool {
+    let said = |marker: &crate::allocation::Marker| {
+        marker.process == process && marker.failure().is_some_and(|failure| has_given_up(model, failure))
+    };
+    let hooked = |allocation: &crate::allocation::Allocation| {
+        allocation.process == process
+            && allocation.is(flag::BLOCK)
+            && matches!(allocation.origin, Origin::Hooked | Origin::Inferred)
+    };
+    model.markers.iter().any(said) || model.allocations.iter().any(hooked)
+}
+
+fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMoment, failure: &Failure) -> Oom {
+    let model = evidence.model;
+    let device = model.resolve(failure.device) as usize;
+    let some = |text: String| Some(text).filter(|text| !text.is_empty());
+    let state = moment.state.as_deref().copied().unwrap_or_default();
+    let told = failure.total > 0;
+    let holes = Holes::at(evidence, process, device, state.order);
+    let sample = evidence.devices.get(device).and_then(|figures| figures.sample_near(&state)).map(|sample| sample.rows);
+    let used = failure.total.saturating_sub(failure.free);
+    Oom {
+        device: device_text(model, device),
+        pid: model.processes[process as usize].info.pid,
+        function: model.names.text(failure.function),
+        requested: failure.requested,
+        free: told.then_some(failure.free),
+        total: told.then_some(failure.total),
+        refusals,
+        time_s: seconds(moment.time),
+        step: failure.step.checked_sub(1).map(|position| model.steps.value(position)),
+        phase: some(model.names.text(failure.phase)),
+        scope: some(model.scopes.path(failure.scope, &model.names)),
+        line: some(model.names.text(failure.line)),
+        reserved: state.rows.reserved,
+        live: state.rows.live_bytes(),
+        by_category: ByCategory::from_numbers(state.rows.live),
+        cached: state.rows.cached,
+        free_pieces: holes.count,
+        largest_free_piece: holes.largest,
+        outside: (told && used >= state.rows.reserved).then(|| used - state.rows.reserved),
+        other_processes: sample.and_then(|rows| rows.other_processes),
+        largest_groups: largest_groups(evidence, device, &state),
+    }
+}
+
+fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<Group> {
+    let mut groups = Groups::default();
+    for (allocation, _) in evidence.live_at(device, state.order) {
+        let labels = (allocation.name, allocation.scope, allocation.function);
+        groups.add(labels, allocation.category, allocation.requested);
+    }
+    groups.largest(evidence.model)
+}
+
+fn oom(oom: Oom) -> Finding {
+    let mut message =
+        format!("out of memory on {}: {} asked for {}", oom.device, who(&oom.function), bytes(oom.requested));
+    if let (Some(free), Some(total)) = (oom.free, oom.total) {
+        message.push_str(&format!(", {} of {} were free", bytes(free), bytes(total)));
+    }
+    let largest = oom.by_category.named().into_iter().max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes > 0);
+    if let Some((category, most)) = largest {
+        message.push_str(&format!("; {} were live, most of it {category} ({})", bytes(oom.live), bytes(most)));
+    }
+    let advice = advice(&oom, largest.map(|(category, _)| category));
+    finding(Severity::Error, message, advice, Detail::Oom(Box::new(oom)))
+}
+
+/// Who asked, in words.
+fn who(function: &str) -> &str {
+    if function == GIVEN_UP { "PyTorch" } else { function }
+}
+
+fn advice(oom: &Oom, largest: Option<&str>) -> &'static str {
+    let enough = oom.requested.saturating_sub(oom.free.unwrap_or(0));
+    match largest {
+        _ if oom.cached >= oom.requested && oom.function == GIVEN_UP => {
+            "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and keep sizes alike from step to step: the cache has enough, \
+             in pieces that are too small"
+        }
+        _ if oom.cached >= oom.requested => "free cached memory before this point, or reduce fragmentation",
+        _ if oom.other_processes.is_some_and(|others| others > 0 && others >= enough) => {
+            "end the other processes on this device: without them the request would have been met"
+        }
+        Some("activations") => "use a smaller batch, checkpoint activations, or train in a shorter format",
+        Some("optimizer") => "use an optimizer with less state, or spread its state over devices",
+        Some("weights" | "gradients") => "use a shorter format, or spread the model over devices",
+        Some("unknown") if oom.function == GIVEN_UP => {
+            "look at what the program keeps outside its modules: the largest groups have no category"
+        }
+        Some("unknown") => "tag the program's allocations to see what holds the memory",
+        _ => "see the largest groups, and free what is not needed at this point",
+    }
+}
+
+/// The driver refused, and PyTorch did not.
+fn recovered(model: &Model, process: u32, device: usize, refusals: u64) -> Finding {
+    let (pid, device) = (model.processes[process as usize].info.pid, device_text(model, device));
+    finding(
+        Severity::Warning,
+        format!(
+            "the driver refused PyTorch memory on {device} {refusals} times, and PyTorch went on: it gave its cache back and asked again"
+        ),
+        "lower the peak a little, or keep sizes alike from step to step: each time costs a pause of the device",
+        Detail::CacheGivenBack { device, pid, refusals },
+    )
+}

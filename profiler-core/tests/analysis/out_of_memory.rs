@@ -1,0 +1,142 @@
+//! Out of memory of a program with an allocator of its own: what reached it, from which line, in how many pieces the cache was.
+
+use memscope_core::explorer::{Alertness, Explorer, Limits};
+use memscope_core::findings::{Detail, Finding, Oom};
+use memscope_core::profile::{self, Profile};
+use memscope_core::report::{Instant, Style, finding};
+use memscope_wire::{Event, MemoryKind, Origin};
+
+use crate::trace::{ALLOC_ROW, Trace, UUID, UUID_TEXT};
+
+const MIB: u64 = 1 << 20;
+/// The row of the function by which PyTorch says that it has given up.
+const GIVEN_UP_ROW: u16 = 90;
+const SEGMENT: u64 = 0x10_0000_0000;
+
+fn block(trace: &mut Trace, address: u64, bytes: u64) {
+    trace.event(0, Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin: Origin::Hooked });
+}
+
+fn refused(trace: &mut Trace, row: u16, requested: u64) {
+    let (memory, total) = (MemoryKind::Device, 1024 * MIB);
+    trace.event(0, Event::AllocFailed { requested, free: 24 * MIB, total, device: 0, result: 2, row, memory });
+}
+
+fn line(trace: &mut Trace, text: &str) {
+    let line = trace.name(0, text);
+    trace.event(0, Event::RefusedLine { line, device: 0 });
+}
+
+/// 700 MiB granted: 300 MiB in three blocks with 100, 250 and 50 MiB between and behind them. Other processes have 60 MiB.
+fn program() -> Trace {
+    let mut trace = Trace::new(&["python", "train.py"], None);
+    trace.process(0, 31);
+    let mut name = [0; 40];
+    name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
+    trace.event(0, Event::Function { row: GIVEN_UP_ROW, name });
+    trace.device(0, 0, UUID, 1024 * MIB);
+    trace.step(0, 1);
+    trace.phase(0, "forward");
+    trace.alloc(0, SEGMENT, 700 * MIB);
+    for offset in [0, 200, 550] {
+        block(&mut trace, SEGMENT + offset * MIB, 100 * MIB);
+    }
+    // Far from other events, so that it is exact.
+    trace.now += 50_000_000;
+    trace.sample(UUID_TEXT, 1024 * MIB, 1000 * MIB, 0, &[(31, 940 * MIB), (99, 60 * MIB)]);
+    let path = trace.name(0, "Net.layers.2.mlp");
+    trace.event(0, Event::Scope { path });
+    trace
+}
+
+/// The driver refuses twice, PyTorch gives up, and the line is told.
+fn gives_up(trace: &mut Trace) {
+    trace.now += 50_000_000;
+    refused(trace, ALLOC_ROW, 300 * MIB);
+    refused(trace, ALLOC_ROW, 300 * MIB);
+    refused(trace, GIVEN_UP_ROW, 300 * MIB);
+    line(trace, "model.py:7 in Net.forward");
+}
+
+fn findings(trace: &Trace) -> Vec<Finding> {
+    trace.model().report(Instant::Peak).expect("a report").findings
+}
+
+fn oom(findings: &[Finding]) -> &Oom {
+    let mut ooms = findings.iter().filter_map(|finding| match &finding.detail {
+        Detail::Oom(oom) => Some(oom),
+        _ => None,
+    });
+    let first = ooms.next().expect("out of memory");
+    assert!(ooms.next().is_none(), "one a process and device");
+    first
+}
+
+#[test]
+fn an_error_that_reached_the_program_is_told_once_with_its_line_and_its_cause() {
+    let mut trace = program();
+    gives_up(&mut trace);
+    trace.event(0, Event::BlockFree { address: SEGMENT, origin: Origin::Hooked });
+    trace.ended(0);
+    trace.end(1);
+    let findings = findings(&trace);
+    let found = oom(&findings);
+    assert_eq!((found.requested, found.refusals), (300 * MIB, 1));
+    assert_eq!(found.line.as_deref(), Some("model.py:7 in Net.forward"));
+    assert_eq!((found.scope.as_deref(), found.phase.as_deref()), (Some("Net/layers.2/mlp"), Some("forward")));
+    assert_eq!((found.live, found.cached), (300 * MIB, 400 * MIB), "what was freed later was live");
+    assert_eq!((found.free_pieces, found.largest_free_piece), (3, 250 * MIB));
+    assert_eq!(found.by_category.activations, 300 * MIB, "the error ended them, and no computation");
+    // 1024 in all, 24 free, 700 granted.
+    assert_eq!((found.outside, found.other_processes), (Some(300 * MIB), Some(60 * MIB)));
+    insta::assert_snapshot!("pytorch_out_of_memory", finding(&findings[0], Style::Plain));
+    // The profile has it too.
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("p.mscope");
+    profile::write(&trace.model(), &path, false).expect("written");
+    let again = Profile::open(&path).and_then(|profile| profile.model()).expect("read");
+    assert_eq!(again.report(Instant::Peak).expect("a report").findings, findings);
+}
+
+#[test]
+fn a_refusal_that_the_allocator_overcomes_is_no_error() {
+    let mut trace = program();
+    refused(&mut trace, ALLOC_ROW, 300 * MIB);
+    trace.alloc(0, 0x20_0000_0000, 300 * MIB);
+    block(&mut trace, 0x20_0000_0000, 300 * MIB);
+    trace.ended(0);
+    trace.end(0);
+    let kinds: Vec<&str> = findings(&trace).iter().map(|finding| finding.detail.kind()).collect();
+    assert!(kinds.contains(&"cache_given_back") && !kinds.contains(&"oom"), "{kinds:?}");
+}
+
+#[test]
+fn a_running_program_is_told_of_each_error_once_when_its_line_is_known() {
+    let (mut explorer, mut alertness) = (Explorer::new(Limits::LIVE_ONLY), Alertness::default());
+    let mut trace = program();
+    let mut taken = 0;
+    let mut take = |trace: &Trace, explorer: &mut Explorer| {
+        let alarms = trace.entries[taken..].iter().map(|entry| {
+            explorer.apply(entry);
+            alertness.is_alarmed(entry)
+        });
+        let alarmed = alarms.fold(false, |any, one| any | one);
+        taken = trace.entries.len();
+        alarmed
+    };
+    refused(&mut trace, ALLOC_ROW, 300 * MIB);
+    assert!(!take(&trace, &mut explorer), "the driver's refusal alone is nothing");
+    refused(&mut trace, GIVEN_UP_ROW, 300 * MIB);
+    assert!(take(&trace, &mut explorer));
+    assert_eq!(explorer.out_of_memory(true), [], "the line may still come");
+    line(&mut trace, "model.py:7 in Net.forward");
+    assert!(take(&trace, &mut explorer));
+    let told = explorer.out_of_memory(true);
+    let found = oom(&told);
+    assert_eq!(found.line.as_deref(), Some("model.py:7 in Net.forward"));
+    assert_eq!((found.live, found.largest_free_piece), (300 * MIB, 250 * MIB));
+    assert_eq!(explorer.out_of_memory(false), [], "once");
+    refused(&mut trace, GIVEN_UP_ROW, 200 * MIB);
+    assert!(take(&trace, &mut explorer));
+    assert_eq!(oom(&explorer.out_of_memory(false)).line, None, "no line came");
+}

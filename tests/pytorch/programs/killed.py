@@ -1,0 +1,12 @@
+"""Runs out of memory, and is killed at once, and memscope with it."""
+
+import os
+import signal
+
+import torch
+
+try:
+    tensors = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(100)]  # LINE killed
+except torch.OutOfMemoryError:
+    os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)

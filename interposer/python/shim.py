@@ -6,21 +6,28 @@ is installed on its own, and one that cannot be is a notice in memscope's report
 
 This is no module: the interposer evaluates it in a namespace of its own. Figures of cost are those of a call: a module's call
 writes one word of memory, everything else is done once a root module, a phase or a parameter.
+
+No code of the program's is run from here: its objects are read through the methods of PyTorch's and Python's own classes, and
+not while a mode of the program's looks at PyTorch's functions (`unobserved`). No weak reference to a tensor is made:
+torch.utils.swap_tensors refuses such tensors. An exception that passes leaves no trace of it (`untraced`).
 """
 
 import ctypes
 import importlib
-import importlib.util
+import itertools
 import os
 import sys
 import threading
 import types
 import weakref
 
+# The code of this text, with all that is in it.
+ALL = sys._getframe().f_code
 WEIGHTS, GRADIENTS, OPTIMIZER, INPUTS = 1, 2, 4, 5
 
 torch = None
-Tensor = ()
+# PyTorch's own class of tensors, and how to read one without being seen by the program's modes and classes of tensors.
+Tensor = data_ptr = unobserved = None
 
 
 # ---- the interposer's functions (src/python.rs, src/api.rs)
@@ -41,6 +48,7 @@ send_step = native("memscope_step", [ctypes.c_uint64])
 send_refused = native("memscope_shim_refused", [ctypes.c_uint32, ctypes.c_char_p])
 scope_word = native("memscope_shim_scope", [], ctypes.c_void_p)
 lacks_hooks = native("memscope_shim_lacks_hooks", [], ctypes.c_int)
+wait_for_torch = native("memscope_shim_wait", [])
 
 failures = set()
 
@@ -67,9 +75,9 @@ def text(name):
 
 
 def address(tensor):
-    """Where a tensor's memory is; 0 where it has none (meta, fake, sparse tensors)."""
+    """Where a tensor's memory is; 0 where it has none (meta, fake, sparse tensors, those of functorch)."""
     try:
-        return tensor.data_ptr()
+        return data_ptr(tensor)
     except Exception:
         pass
     try:
@@ -83,20 +91,27 @@ def tag(tensor, category, name=0):
     send_tag(address(tensor), category, name)
 
 
+# Items that are looked at in one list or dictionary of a batch.
+MOST_ITEMS = 1000
+
+
 def tensors_in(value, depth=4):
     """The tensors in nested lists, tuples and dictionaries."""
-    if isinstance(value, Tensor):
+    kind = type(value)
+    if issubclass(kind, Tensor):
         yield value
-    elif depth and isinstance(value, (list, tuple)):
-        for item in value:
+    elif not depth:
+        return
+    elif issubclass(kind, (list, tuple)):
+        for item in itertools.islice((list if issubclass(kind, list) else tuple).__iter__(value), MOST_ITEMS):
             yield from tensors_in(item, depth - 1)
-    elif depth and isinstance(value, dict):
-        for item in list(value.values()):
+    elif issubclass(kind, dict):
+        for item in list(itertools.islice(dict.values(value), MOST_ITEMS)):
             yield from tensors_in(item, depth - 1)
 
 
 class Facts:
-    """What is known of objects, by their identity, until they are gone. (Tensors and modules define their own equality.)"""
+    """What is known of objects, by their identity, until they are gone. (Modules may define their own equality.)"""
 
     def __init__(self):
         self.by_id = {}
@@ -176,12 +191,12 @@ backward_threads = []
 paths = Facts()
 # Of a root module: [the generation in which its tensors were told, how often since, whether it has parameters].
 roots = Facts()
-# Of a parameter: (its name, the hook that tells its gradient).
-parameters = Facts()
 # Grows when parameters are made or moved.
 generation = 0
 
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+# Wrappers whose part of a name is an ordinary one.
+PARALLEL = ("DistributedDataParallel", "DataParallel")
 
 
 def clean(name):
@@ -191,50 +206,86 @@ def clean(name):
     return name
 
 
+def held(module, kind):
+    """A module's own table of `_modules`, `_parameters` or `_buffers`, without what it has none of."""
+    table = vars(module).get(kind)
+    return [(name, part) for name, part in list(table.items()) if part is not None] if table else []
+
+
+def walk(root, prefix="", seen=None):
+    """(path, module) of `root` and all that is in it, each once; wrappers are not in the paths."""
+    seen = set() if seen is None else seen
+    if id(root) not in seen:
+        seen.add(id(root))
+        yield prefix, root
+        parallel = type(root).__name__ in PARALLEL
+        for name, module in held(root, "_modules"):
+            hidden = name in WRAPPERS or parallel and name == "module"
+            yield from walk(module, prefix if hidden else f"{prefix}.{name}" if prefix else name, seen)
+
+
 def name_modules(root):
     """Gives each module in `root` its path: the class of the root, and the names from there."""
-    top = type(getattr(root, "_orig_mod", root)).__name__
-    for name, module in root.named_modules():
-        name = clean(name)
-        paths.put(module, text(f"{top}.{name}" if name else top))
+    found = list(walk(root))
+    # A wrapper has the path of what it wraps.
+    top = type([module for path, module in found if not path][-1]).__name__
+    for path, module in found:
+        paths.put(module, text(f"{top}.{path}" if path else top))
 
 
 def tell_tensors(root):
     """Tags what `root` holds; true if there are parameters."""
-    count = 0
-    for count, (name, parameter) in enumerate(root.named_parameters(), 1):
-        tell_parameter(parameter, clean(name))
-    for name, buffer in root.named_buffers():
-        tag(buffer, WEIGHTS, text(clean(name)))
-    return count > 0
+    told = set()
+    for path, module in walk(root):
+        prefix = f"{path}." if path else ""
+        for name, parameter in held(module, "_parameters"):
+            # A weight that several modules share has its first name.
+            if id(parameter) not in told:
+                told.add(id(parameter))
+                tell_parameter(parameter, clean(prefix + name))
+        for name, buffer in held(module, "_buffers"):
+            tag(buffer, WEIGHTS, text(clean(prefix + name)))
+    return bool(told)
 
 
 def tell_parameter(parameter, name):
     """Tags a parameter and its gradient, and each gradient that it gets from now on."""
-    tag(parameter, WEIGHTS, text(name))
-    gradient_name = text(f"{name}.grad")
-    if parameter.grad is not None:
-        tag(parameter.grad, GRADIENTS, gradient_name)
-    known = parameters.get(parameter)
-    if known is not None:
-        if known[0] == name and (known[1] is not None or not parameter.requires_grad):
-            return
-        if known[1] is not None:
-            known[1].remove()
-    parameters.put(parameter, (name, watch_gradient(parameter, gradient_name)))
+    at = address(parameter)
+    if not at:
+        return
+    send_tag(at, WEIGHTS, text(name))
+    # A tensor that stands for a parameter (functional_call) may be no leaf: asking for its gradient would warn.
+    if not parameter.is_leaf or not parameter.requires_grad:
+        return
+    tell_gradient(parameter, name)
+    watch = watch_of(parameter)
+    if watch is None:
+        watch = Watch(name)
+        parameter.register_post_accumulate_grad_hook(watch)
+    watch.name = name
 
 
-def watch_gradient(parameter, name):
-    if not parameter.requires_grad or not parameter.is_leaf:
-        return None
+def tell_gradient(parameter, name):
+    gradient = parameter.grad
+    if gradient is not None:
+        tag(gradient, GRADIENTS, text(f"{name}.grad") if name else 0)
 
-    def accumulated(parameter):
-        gradient = parameter.grad
-        if gradient is not None:
-            send_tag(address(gradient), GRADIENTS, name)
 
-    skip(accumulated)
-    return parameter.register_post_accumulate_grad_hook(accumulated)
+class Watch:
+    """The hook of a parameter that tells its gradients; PyTorch copies it neither with deepcopy nor to a file."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, parameter):
+        with unobserved():
+            tell_gradient(parameter, self.name)
+
+
+def watch_of(parameter):
+    """The hook of ours that a parameter has, if it has."""
+    hooks = parameter._post_accumulate_grad_hooks
+    return next((hook for hook in hooks.values() if type(hook) is Watch), None) if hooks else None
 
 
 def enter_root(module, arguments):
@@ -268,7 +319,8 @@ def leave_root():
         enter_phase("backward")
     else:
         # A teacher's forward pass may lie between a model's and its loss.
-        enter_phase("loss" if torch.is_grad_enabled() or place.before == "loss" else "")
+        with unobserved():
+            enter_phase("loss" if torch.is_grad_enabled() or place.before == "loss" else "")
 
 
 def follow_calls():
@@ -282,15 +334,19 @@ def follow_calls():
         before = word.value
         if not at.depth:
             try:
-                enter_root(self, (args, kwargs))
+                with unobserved():
+                    enter_root(self, (args, kwargs))
             except Exception as error:
                 failed("modules", error)
         known = known_paths.get(id(self))
-        if known is not None and known[0]() is self:
-            word.value = known[1]
-        at.depth += 1
         try:
+            at.depth += 1
+            if known is not None and known[0]() is self:
+                word.value = known[1]
             return plain(self, *args, **kwargs)
+        except BaseException as error:
+            untraced(error)
+            raise
         finally:
             word.value = before
             at.depth -= 1
@@ -309,34 +365,50 @@ def follow_parameters():
     """Parameters and buffers are told when a module gets them, and when it moves them (to, cuda, half, …)."""
     registration = torch.nn.modules.module
 
-    def registered(module, name, tensor):
+    def parameter_registered(module, name, parameter):
         global generation
-        generation += 1
-        if tensor is not None:
-            tag(tensor, WEIGHTS, text(name))
+        if parameter is not None:
+            generation += 1
+            with unobserved():
+                tag(parameter, WEIGHTS, text(name))
 
-    skip(registered)
-    registration.register_module_parameter_registration_hook(registered)
-    registration.register_module_buffer_registration_hook(registered)
+    def buffer_registered(module, name, buffer):
+        global generation
+        if buffer is not None:
+            # Some modules replace a buffer in every call.
+            generation += paths.get(module) is None
+            with unobserved():
+                tag(buffer, WEIGHTS, text(name))
+
+    skip(parameter_registered)
+    skip(buffer_registered)
+    skip(Watch.__call__)
+    registration.register_module_parameter_registration_hook(parameter_registered)
+    registration.register_module_buffer_registration_hook(buffer_registered)
     Module = torch.nn.Module
     plain = Module._apply
 
     def _apply(self, *args, **kwargs):
         global generation
         before = phase
-        if before not in BETWEEN:
-            return plain(self, *args, **kwargs)
         # Modules inside come here in the phase that is set now.
-        enter_phase("model")
+        outermost = before in BETWEEN
         try:
+            if outermost:
+                enter_phase("model")
             return plain(self, *args, **kwargs)
+        except BaseException as error:
+            untraced(error)
+            raise
         finally:
-            generation += 1
-            try:
-                tell_tensors(self)
-            except Exception as error:
-                failed("moves of parameters", error)
-            enter_phase(before)
+            if outermost:
+                generation += 1
+                try:
+                    with unobserved():
+                        tell_tensors(self)
+                except Exception as error:
+                    failed("moves of parameters", error)
+                enter_phase(before)
 
     replace(Module, "_apply", _apply)
 
@@ -362,17 +434,22 @@ def in_backward(plain):
         global backwards
         at = place
         before, depth, word = phase, at.depth, at.word.value
-        if not backwards:
-            begin_step()
-        backwards += 1
-        backward_threads.append(threading.get_ident())
-        at.depth, at.word.value = 0, 0
-        enter_phase("backward")
+        me = threading.get_ident()
         try:
+            # Whatever interrupts this, what is undone below was done.
+            backward_threads.append(me)
+            backwards = len(backward_threads)
+            if backwards == 1:
+                begin_step()
+            at.depth, at.word.value = 0, 0
+            enter_phase("backward")
             return plain(*args, **kwargs)
+        except BaseException as error:
+            untraced(error)
+            raise
         finally:
-            backwards -= 1
-            backward_threads.remove(threading.get_ident())
+            backward_threads.remove(me)
+            backwards = len(backward_threads)
             at.depth, at.word.value = depth, word
             enter_phase("backward" if backwards else before if depth else "optimizer" if optimizing else "")
 
@@ -397,7 +474,8 @@ def follow_optimizers():
             if id(optimizer) in stepped:
                 end_step()
             begin_step()
-            tell_unknown(optimizer)
+            with unobserved():
+                tell_unknown(optimizer)
         except Exception as error:
             failed("optimizers", error)
         enter_phase("optimizer")
@@ -406,7 +484,8 @@ def follow_optimizers():
         global optimizing
         optimizing = False
         try:
-            tell_states(optimizer)
+            with unobserved():
+                tell_states(optimizer)
         except Exception as error:
             failed("states of optimizers", error)
         enter_phase("")
@@ -422,11 +501,9 @@ def tell_unknown(optimizer):
     """Tags parameters that no module has told, and their gradients."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            known = parameters.get(parameter)
-            if known is None or known[1] is None:
-                tag(parameter, WEIGHTS, text(known[0]) if known else 0)
-                if parameter.grad is not None:
-                    tag(parameter.grad, GRADIENTS, text(f"{known[0]}.grad") if known else 0)
+            if parameter.is_leaf and parameter.requires_grad and watch_of(parameter) is None:
+                tag(parameter, WEIGHTS)
+                tell_gradient(parameter, "")
 
 
 def tell_states(optimizer):
@@ -438,8 +515,8 @@ def tell_states(optimizer):
         return
     optimizers.put(optimizer, (id(state), len(state), known[2] + 1 if same else 1))
     for parameter, states in list(state.items()):
-        known = parameters.get(parameter) if isinstance(parameter, Tensor) else None
-        prefix = f"{known[0]}." if known else ""
+        watch = watch_of(parameter) if isinstance(parameter, Tensor) else None
+        prefix = f"{watch.name}." if watch else ""
         for key, value in list(states.items()) if isinstance(states, dict) else [("state", states)]:
             for tensor in tensors_in(value):
                 tag(tensor, OPTIMIZER, text(f"{prefix}{key}"))
@@ -457,18 +534,20 @@ def follow_data():
 
     def __next__(self):
         before = phase
-        enter_phase("data")
         try:
+            enter_phase("data")
             batch = plain(self)
-        except BaseException:
+        except BaseException as error:
             enter_phase("" if before in BETWEEN else before)
+            untraced(error)
             raise
         # What is done with a batch before the model is called (moving it, augmenting it) makes inputs.
         if before not in BETWEEN:
             enter_phase(before)
         try:
-            for tensor in tensors_in(batch):
-                tag(tensor, INPUTS)
+            with unobserved():
+                for tensor in tensors_in(batch):
+                    tag(tensor, INPUTS)
         except Exception as error:
             failed("batches", error)
         return batch
@@ -559,12 +638,19 @@ def backward_node():
 # ---- installing
 
 
+def untraced(error):
+    """Takes the calling frame, the outermost yet, out of an exception's traceback: a bare `raise` does not add it again."""
+    trace = error.__traceback__
+    if trace is not None:
+        error.__traceback__ = trace.tb_next
+
+
 def like(function, plain):
     """`function` under the name and the words of what it stands for."""
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(function, name, getattr(plain, name))
     function.__wrapped__ = plain
-    skip(function)
+    skip(function, plain)
     return function
 
 
@@ -572,41 +658,44 @@ def replace(owner, name, function):
     setattr(owner, name, like(function, getattr(owner, name)))
 
 
-skip_code = None
+def skip(function, compiled=lambda *arguments: None):
+    """Where torch.compile meets a call of a function of ours in what it compiles, it takes `compiled` in its place."""
+    function._torchdynamo_inline = compiled
 
 
-def skip(function):
-    """Keeps torch.compile out of a function of ours: it is run as it is, and what it calls is compiled."""
-    if skip_code is not None:
-        todo = [function.__code__]
-        while todo:
-            code = todo.pop()
-            skip_code(code)
-            todo += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-
-
-def find_skip_code():
+def skip_all():
+    """Keeps torch.compile out of all functions of ours: they run as they are, and what they call is compiled."""
     from torch._C._dynamo import eval_frame
 
     if hasattr(eval_frame, "skip_code"):
-        return eval_frame.skip_code
-    strategy = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT)
-    return lambda code: eval_frame.set_code_exec_strategy(code, strategy)
+        skip_code = eval_frame.skip_code
+    else:
+        strategy = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT)
+
+        def skip_code(code):
+            eval_frame.set_code_exec_strategy(code, strategy)
+
+    todo = [ALL]
+    while todo:
+        code = todo.pop()
+        skip_code(code)
+        todo += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
 
 
 def install():
-    global torch, Tensor, skip_code
-    if torch is not None or getattr(sys.modules.get("torch"), "Tensor", None) is None:
-        return
+    global torch, Tensor, data_ptr, unobserved
     torch = sys.modules["torch"]
     Tensor = torch.Tensor
+    data_ptr = Tensor.data_ptr
+    unobserved = torch._C.DisableTorchFunction
+    os.register_at_fork(after_in_child=after_fork)
     if lacks_hooks():
         send_notice(
             f"PyTorch {torch.__version__} lacks functions through which memscope sees tensors: what the driver gave is "
             "recorded, tensors are not".encode()
         )
     try:
-        skip_code = find_skip_code()
+        skip_all()
     except Exception as error:
         failed("compiled functions", error)
     parts = {
@@ -625,45 +714,19 @@ def install():
 
 
 def after_fork():
-    """A child has a log of its own, in which nothing was named yet."""
+    """A child has a log of its own, in which nothing was said yet."""
+    global phase
+    phase = ""
     texts.clear()
     paths.by_id.clear()
     roots.by_id.clear()
 
 
-class Finder:
-    """Lets others find torch, and installs the rest when it has been loaded."""
-
-    busy = False
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch" or self.busy:
-            return None
-        self.busy = True
-        try:
-            spec = importlib.util.find_spec("torch")
-        finally:
-            self.busy = False
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            self.wrap(spec.loader)
-        return spec
-
-    def wrap(self, loader):
-        plain = loader.exec_module
-
-        def exec_module(module):
-            # If this raises, the program may try again: the finder stays.
-            plain(module)
-            if loader.__dict__.get("exec_module") is exec_module:
-                del loader.exec_module
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            begin()
-
-        loader.exec_module = exec_module
-
-
 def begin():
+    """Torch has been loaded, or has failed to: then the program may try again."""
+    if getattr(sys.modules.get("torch"), "Tensor", None) is None:
+        wait_for_torch()
+        return
     try:
         install()
     except Exception as error:
@@ -671,7 +734,7 @@ def begin():
 
 
 def begin_after(spec):
-    """For a torch that is being loaded already (importlib.import_module tells nobody): its spec says when it is ready."""
+    """For a torch that is being loaded: its spec says when it is ready, or has failed. (A wrapped loader would be in tracebacks.)"""
     plain = type(spec)
 
     class Loading(plain):
@@ -689,11 +752,8 @@ def begin_after(spec):
     spec.__class__ = Loading
 
 
-loaded = sys.modules.get("torch")
-if loaded is None:
-    sys.meta_path.insert(0, Finder())
-elif getattr(loaded.__spec__, "_initializing", False):
-    begin_after(loaded.__spec__)
+spec = getattr(sys.modules.get("torch"), "__spec__", None)
+if getattr(spec, "_initializing", False):
+    begin_after(spec)
 else:
-    begin()
-os.register_at_fork(after_in_child=after_fork)
+    failed("tensors", ImportError("torch is not loaded by Python's own loader"))

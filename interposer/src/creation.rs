@@ -85,19 +85,28 @@ fn variable(name: &CStr) -> Option<&'static [u8]> {
     }
 }
 
-const LOG_DIR: [u8; env::LOG_DIR.len() + 1] = {
-    let mut terminated = [0; env::LOG_DIR.len() + 1];
+/// A name as getenv wants it; `SIZE` is one more than its length.
+const fn terminated<const SIZE: usize>(name: &str) -> [u8; SIZE] {
+    let mut terminated = [0; SIZE];
     let mut index = 0;
-    while index < env::LOG_DIR.len() {
-        terminated[index] = env::LOG_DIR.as_bytes()[index];
+    while index < name.len() {
+        terminated[index] = name.as_bytes()[index];
         index += 1;
     }
     terminated
-};
+}
+
+const LOG_DIR: [u8; env::LOG_DIR.len() + 1] = terminated(env::LOG_DIR);
+const SHIM: [u8; env::SHIM.len() + 1] = terminated(env::SHIM);
 
 /// True when the environment asks for a log.
 pub fn is_asked_for() -> bool {
     CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable).is_some_and(|folder| !folder.is_empty())
+}
+
+/// True unless the environment keeps the shim out of Python programs.
+pub fn wants_shim() -> bool {
+    CStr::from_bytes_with_nul(&SHIM).ok().and_then(variable) != Some(b"0")
 }
 
 /// Creates the log, writes its first records and shows it to everyone. False when this process is not recorded.

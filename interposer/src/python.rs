@@ -1,6 +1,6 @@
 //! How the shim (python/shim.py) gets into a Python program, and the functions that it calls.
 //!
-//! Owns: an audit hook of the interpreter, which waits for the first import of `torch` and then runs the shim, once, in a
+//! Owns: an audit hook of the interpreter, which waits until `torch` is being loaded and then runs the shim, once, in a
 //! namespace of its own. That needs no variable, file or start-up module of Python's, and so works with `-E`, `-I`, `-S` and
 //! in every kind of environment. Refuses: programs that are not Python, and to let an error of ours into the program: an
 //! exception that was pending stays as it was, and a shim that fails is a notice in the report.
@@ -16,6 +16,9 @@ use crate::{creation, framework, log, module, names, thread};
 
 /// The shim's text.
 const SHIM: &str = concat!(include_str!("../python/shim.py"), "\0");
+
+/// Its name in Python. The rest is for the program's warnings, whose `stacklevel` does not count frames of the import system.
+const FILE_NAME: &CStr = c"<memscope> importlib._bootstrap";
 
 type Object = *mut c_void;
 
@@ -56,6 +59,8 @@ python! {
     new_dictionary = c"PyDict_New": fn() -> Object;
     set_item = c"PyDict_SetItemString": fn(Object, *const c_char, Object) -> c_int;
     builtins = c"PyEval_GetBuiltins": fn() -> Object;
+    modules = c"PyImport_GetModuleDict": fn() -> Object;
+    item = c"PyDict_GetItemString": fn(Object, *const c_char) -> Object;
 }
 
 impl Python {
@@ -68,7 +73,7 @@ impl Python {
         const FILE: c_int = 257;
         // SAFETY: the lock is held; each object is checked before its use. What is made here lives as long as the program.
         unsafe {
-            let code = (self.compile)(SHIM.as_ptr().cast(), c"<memscope>".as_ptr(), FILE);
+            let code = (self.compile)(SHIM.as_ptr().cast(), FILE_NAME.as_ptr(), FILE);
             let names = (self.new_dictionary)();
             if code.is_null() || names.is_null() {
                 return false;
@@ -79,7 +84,7 @@ impl Python {
     }
 }
 
-/// Set at the first import of torch.
+/// Set while torch is loaded or loading.
 static SEEN: AtomicBool = AtomicBool::new(false);
 
 /// The interpreter's audit hook: called with its lock held, before each import among others.
@@ -105,7 +110,10 @@ unsafe fn import(arguments: Object) {
         (python.fetch)(kind, value, trace);
         let name = (python.tuple_item)(arguments, 0);
         let text = if name.is_null() { core::ptr::null() } else { (python.text_of)(name) };
-        if !text.is_null() && is_torch(CStr::from_ptr(text)) && !SEEN.swap(true, Relaxed) && !python.run_shim() {
+        let inside = !text.is_null() && is_in_torch(CStr::from_ptr(text));
+        // Before that, a program that begins with `import torch.nn` only says what it is going to import.
+        let loading = inside && !(python.item)((python.modules)(), c"torch".as_ptr()).is_null();
+        if loading && !SEEN.swap(true, Relaxed) && !python.run_shim() {
             notice(c"the shim for Python could not be loaded: modules, phases and categories of PyTorch are not known");
         }
         (python.clear)();
@@ -114,10 +122,9 @@ unsafe fn import(arguments: Object) {
     }
 }
 
-/// True for torch and what is in it: a program may begin with `import torch.nn`.
-fn is_torch(name: &CStr) -> bool {
-    let name = name.to_bytes();
-    name.strip_prefix(b"torch").is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'.'))
+/// True for what is in torch: its own first lines import some of that.
+fn is_in_torch(name: &CStr) -> bool {
+    name.to_bytes().starts_with(b"torch.")
 }
 
 /// Says what could not be done.
@@ -129,7 +136,7 @@ fn notice(text: &CStr) {
 
 /// Asks the interpreter of this process, if there is one, to be told of imports.
 extern "C" fn arm() {
-    if !creation::is_asked_for() {
+    if !creation::is_asked_for() || !creation::wants_shim() {
         return;
     }
     let add = module::global_symbol(c"PySys_AddAuditHook");
@@ -193,6 +200,12 @@ pub unsafe extern "C" fn memscope_shim_refused(device: u32, line: *const c_char)
     log::append(&Event::RefusedLine { line, device });
 }
 
+/// Torch could not be loaded: the shim is run again when it is loaded the next time.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn memscope_shim_wait() {
+    SEEN.store(false, Relaxed);
+}
+
 /// 1 when this PyTorch lacks a function that is hooked here.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn memscope_shim_lacks_hooks() -> c_int {
@@ -204,9 +217,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn torch_is_known_by_its_name() {
-        for (name, expected) in [(c"torch", true), (c"torch.nn", true), (c"torchvision", false), (c"tor", false)] {
-            assert_eq!(is_torch(name), expected, "{name:?}");
+    fn what_is_in_torch_is_known_by_its_name() {
+        for (name, expected) in [(c"torch", false), (c"torch.nn", true), (c"torchvision.ops", false), (c"tor", false)] {
+            assert_eq!(is_in_torch(name), expected, "{name:?}");
         }
     }
 }

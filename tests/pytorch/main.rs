@@ -8,6 +8,7 @@
 //! | `exact.rs` | the CPU: live bytes after each event, against a count in C that knows nothing of memscope |
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
 //! | `others.rs` | training loops of packages: the Trainer of transformers, a model of timm, Lightning |
+//! | `harmless.rs` | what a program prints, computes and ends with, with and without memscope; every kind of start; names of modules |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
 //! | `oom.rs` | out of memory: what is said at once, and what is kept |
 //!
@@ -17,6 +18,7 @@
 
 mod categories;
 mod exact;
+mod harmless;
 mod libraries;
 #[allow(dead_code, reason = "shared with the end-to-end tests, which use all of it")]
 #[path = "../e2e/memscope.rs"]

@@ -3,6 +3,9 @@
 /// Folder in which a profiled process creates its log. Set by `memscope run`; without it the interposer records nothing.
 pub const LOG_DIR: &str = "MEMSCOPE_LOG_DIR";
 
+/// `0` keeps the shim out of Python programs: PyTorch's tensors are recorded, without modules, phases and most categories.
+pub const SHIM: &str = "MEMSCOPE_SHIM";
+
 /// The session folder, for tools started inside a session. Set by `memscope run`.
 pub const SESSION: &str = "MEMSCOPE_SESSION";
 

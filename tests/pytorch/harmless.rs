@@ -1,0 +1,246 @@
+//! The shim and the hooks change nothing: a program under memscope ends, prints and computes as it does alone. And the shim
+//! gets into every kind of start, where its names are right.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use memscope_core::allocation::Model;
+use memscope_core::profile::Profile;
+
+use crate::memscope::{Place, stderr, stdout};
+use crate::torch::python;
+
+fn program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs").join(name)
+}
+
+/// What memscope recorded of one run.
+struct Recorded {
+    output: Output,
+    model: Model,
+}
+
+/// A run under memscope with what `arrange` adds: Python's arguments, an environment.
+fn recorded(place: &Place, python: &Path, arrange: impl Fn(&mut Command)) -> Recorded {
+    let mut command = place.memscope();
+    command.args(["run", "-q", "-f", "-o", "p.mscope", "--"]).arg(python);
+    arrange(&mut command);
+    let output = command.output().expect("memscope starts");
+    let model = Profile::open(place.path("p.mscope")).and_then(|profile| profile.model());
+    Recorded { model: model.unwrap_or_else(|error| panic!("no profile ({error}): {}", stderr(&output))), output }
+}
+
+/// Runs Python alone and under memscope, which must be the same.
+fn unchanged(place: &Place, python: &Path, arrange: impl Fn(&mut Command)) -> Recorded {
+    let mut command = place.command(python);
+    arrange(&mut command);
+    let alone = command.output().expect("Python starts");
+    let recorded = recorded(place, python, arrange);
+    same_lines(&stdout(&alone), &stdout(&recorded.output));
+    same_lines(&stderr(&alone), &stderr(&recorded.output));
+    assert_eq!(alone.status, recorded.output.status);
+    recorded
+}
+
+#[track_caller]
+fn same_lines(alone: &str, under: &str) {
+    let different = alone.lines().zip(under.lines()).find(|(alone, under)| alone != under);
+    assert_eq!(different, None, "the first line that differs");
+    assert_eq!(alone, under);
+}
+
+impl Recorded {
+    /// Processes with tensors of the module at this path.
+    fn processes_in(&self, path: &str) -> BTreeSet<u32> {
+        let here = self.model.allocations().iter().filter(|one| self.path(one.scope).ends_with(path));
+        here.map(|one| one.process).collect()
+    }
+
+    fn path(&self, scope: u32) -> String {
+        self.model.scopes().path(scope, self.model.names())
+    }
+
+    /// Paths of what has this size.
+    fn paths_of(&self, bytes: u64) -> BTreeSet<String> {
+        self.model.allocations().iter().filter(|one| one.bytes == bytes).map(|one| self.path(one.scope)).collect()
+    }
+}
+
+#[test]
+fn training_and_all_that_a_program_does_to_modules() {
+    let Some(python) = python("training_and_all_that_a_program_does_to_modules") else { return };
+    let place = Place::new();
+    let run = unchanged(&place, &python, |command| {
+        command.arg(program("unchanged.py"));
+    });
+    assert!(run.output.status.success());
+    assert!(stdout(&run.output).contains("== compiled"), "all cases ran");
+    assert_eq!(run.processes_in("Net/tail").len(), 1, "the shim was there");
+}
+
+#[test]
+fn ways_to_end() {
+    let Some(python) = python("ways_to_end") else { return };
+    let place = Place::new();
+    let run = unchanged(&place, &python, |command| {
+        command.arg(program("leaving.py"));
+    });
+    let said = stdout(&run.output);
+    // Statuses as wait(2) gives them: 256 times the code, or the signal.
+    for expected in [
+        "fails in forward: 256\n",
+        "interrupted in backward: 2\n",
+        "alarm in forward: 256\n",
+        "exit in forward: 768\n",
+        "hard exit in backward: 1280\n",
+        "a fault of memory in forward: 11\n",
+        "killed in backward: 15\n",
+        "another program in forward: 1792\nanother torch.Size([1, 2])",
+    ] {
+        assert!(said.contains(&format!("== {expected}")), "{expected}: {said}");
+    }
+    assert!(!said.contains("not reached"), "{said}");
+    assert!(run.processes_in("Sequential.1/layer").len() > 10, "the shim was in the children");
+}
+
+#[test]
+fn other_processes() {
+    let Some(python) = python("other_processes") else { return };
+    let place = Place::new();
+    let run = unchanged(&place, &python, |command| {
+        command.arg(program("processes.py"));
+    });
+    assert!(run.output.status.success());
+    // Itself, two workers and a child by fork, and a worker by spawn.
+    assert_eq!(run.processes_in("Net/layer").len(), 5);
+}
+
+#[test]
+fn ranks_of_torchrun() {
+    let Some(python) = python("ranks_of_torchrun") else { return };
+    let place = Place::new();
+    let run = unchanged(&place, &python, |command| {
+        command.args(["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]);
+        command.arg(program("ranks.py")).env("OMP_NUM_THREADS", "1");
+    });
+    assert!(run.output.status.success(), "{}", stderr(&run.output));
+    assert_eq!(run.processes_in("Net/layer").len(), 2);
+}
+
+/// Each way in which Python can be started and PyTorch imported.
+#[test]
+fn the_shim_is_in_every_kind_of_start() {
+    let Some(python) = python("the_shim_is_in_every_kind_of_start") else { return };
+    let place = Place::new();
+    let small = program("small.py");
+    let text = std::fs::read_to_string(&small).expect("a program");
+    std::fs::write(place.path("small.py"), &text).expect("a program");
+    // A first import that fails, of something else with that name; then PyTorch.
+    std::fs::create_dir_all(place.path("broken/torch")).expect("a folder");
+    std::fs::write(place.path("broken/torch/part.py"), "").expect("a file");
+    std::fs::write(place.path("broken/torch/__init__.py"), "import torch.part\n1 / 0").expect("a file");
+    let site = "import sys, glob, os; sys.path += glob.glob(os.path.dirname(os.path.dirname(sys.executable)) + \
+                '/lib/python*/site-packages'); ";
+    let failing = "import sys; sys.path.insert(0, 'broken')\n\
+                   for _ in range(2):\n try: import torch\n except ZeroDivisionError: print('failed')\n\
+                   sys.path.pop(0); import torch.nn; exec(compile(open('small.py').read(), '<cell 1>', 'exec'))";
+    let by_name = format!("{site} import importlib; importlib.import_module('torch'); import small; small.train()");
+    let starts: [(&[&str], &str); 4] = [
+        (&["-I", &small.to_string_lossy()], "trained 90300\n"),
+        (&["-S", "-E", "-c", &by_name], "trained 90300\n"),
+        (&["-c", failing], "failed\nfailed\ntrained 90300\n"),
+        (&["-m", "small"], "trained 90300\n"),
+    ];
+    for (arguments, expected) in starts {
+        let run = recorded(&place, &python, |command| {
+            command.args(arguments);
+        });
+        assert_eq!((stdout(&run.output).as_str(), stderr(&run.output).as_str()), (expected, ""), "{arguments:?}");
+        assert!(run.output.status.success());
+        assert_eq!(run.paths_of(7 * 300 * 4).contains("Net/layer"), true, "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_shim_can_be_kept_out() {
+    let Some(python) = python("the_shim_can_be_kept_out") else { return };
+    let place = Place::new();
+    let run = recorded(&place, &python, |command| {
+        command.arg(program("small.py")).env("MEMSCOPE_SHIM", "0");
+    });
+    assert_eq!(stdout(&run.output), "trained 90300\n");
+    let paths = run.paths_of(7 * 300 * 4);
+    assert_eq!(paths.into_iter().collect::<Vec<_>>(), [""], "tensors are recorded, modules are not");
+}
+
+/// No PyTorch, half a PyTorch, and one that is something else: the program's own affair.
+#[test]
+fn what_is_no_pytorch() {
+    let Some(python) = python("what_is_no_pytorch") else { return };
+    let place = Place::new();
+    for (name, text) in [
+        ("nothing", None),
+        ("half", Some("from torch import part\nTensor = int")),
+        ("other", Some("import torch.part\nname = 'other'")),
+        ("wrong", Some("import torch.part\nraise KeyError(__spec__.__class__)")),
+    ] {
+        let folder = place.path(name).join("torch");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        if let Some(text) = text {
+            std::fs::write(folder.join("part.py"), "").expect("a file");
+            std::fs::write(folder.join("__init__.py"), text).expect("a file");
+        }
+        let program = "import sys; sys.path.insert(0, sys.argv[1])\n\
+                       import torch; print(torch, sorted(vars(torch)), type(torch.__spec__)); import torch.nn";
+        let mut command = place.command(&python);
+        let arguments = ["-S", "-c", program, name];
+        let alone = command.args(arguments).output().expect("Python starts");
+        let mut command = place.memscope();
+        command.args(["run", "-q", "-f", "-o", "p.mscope", "--"]).arg(&python).args(arguments);
+        let under = command.output().expect("memscope starts");
+        assert!(stderr(&alone).contains("Error"), "{}", stderr(&alone));
+        assert_eq!(stdout(&alone), stdout(&under));
+        // The process leaves no log, or one without a tensor.
+        let words = stderr(&under);
+        assert!(words.starts_with(&stderr(&alone)), "{}\n{words}", stderr(&alone));
+        assert_eq!(alone.status, under.status);
+    }
+}
+
+#[test]
+fn names_are_right() {
+    let Some(python) = python("names_are_right") else { return };
+    let place = Place::new();
+    let run = recorded(&place, &python, |command| {
+        command.arg(program("names.py"));
+    });
+    assert_eq!(stdout(&run.output), "reused\n", "{}", stderr(&run.output));
+    let of = |width: u64| run.paths_of(width * 4 * 3).into_iter().collect::<Vec<_>>();
+    for (width, path) in [
+        (1001, "Outer/parts.0/wide"),
+        (1002, "Outer/parts.1.0/wide"),
+        (1021, "Outer/parts.0"),
+        (1022, "Outer/parts.1.0/wide"),
+        (1041, "Outer/parts.0/wide"),
+        (1043, "Outer/parts.0/wide"),
+    ] {
+        let found = of(width);
+        assert!(found.iter().any(|one| one == path), "{width}: {found:?}");
+        assert!(found.iter().all(|one| one.is_empty() || path.starts_with(one.as_str())), "{width}: {found:?}");
+    }
+    // Inside of a compiled graph it is the whole.
+    for width in [1011, 1012] {
+        assert!(of(width).iter().all(|one| one.is_empty() || one.starts_with("Outer")), "{:?}", of(width));
+        assert!(of(width).iter().any(|one| one == "Outer"), "{:?}", of(width));
+    }
+    assert!(of(1032).contains(&"Sequential/0/wide".to_owned()) || of(1032).contains(&"Sequential.0/wide".to_owned()));
+    assert!(of(1032).contains(&"Outer/parts.1.0/wide".to_owned()), "{:?}", of(1032));
+    assert!(of(1051).iter().any(|one| one.ends_with("Sequential")), "{:?}", of(1051));
+    for kind in 0..7 {
+        let found = of(2000 + kind);
+        let right = format!("Kind{kind}/layer");
+        assert!(found.contains(&right), "{found:?}");
+        assert!(found.iter().all(|one| one.is_empty() || right.starts_with(one.as_str())), "{kind}: {found:?}");
+    }
+}

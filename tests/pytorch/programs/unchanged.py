@@ -317,7 +317,7 @@ def storages():
 
 
 @case
-def reparametrized():
+def with_other_weights():
     model = Net()
     nn.utils.parametrizations.weight_norm(model.tail)
     nn.utils.parametrizations.spectral_norm(model.head)

@@ -748,6 +748,8 @@ def begin_after(spec):
             self._initializing = value
             begin()
 
+    for name in ("__module__", "__name__", "__qualname__"):
+        setattr(Loading, name, getattr(plain, name))
     spec.__dict__.pop("_initializing", None)
     spec.__class__ = Loading
 

@@ -7,8 +7,8 @@ is installed on its own, and one that cannot be is a notice in memscope's report
 This is no module: the interposer evaluates it in a namespace of its own. Figures of cost are those of a call: a module's call
 writes one word of memory, everything else is done once a root module, a phase or a parameter.
 
-No code of the program's is run from here: its objects are read through the methods of PyTorch's and Python's own classes, and
-not while a mode of the program's looks at PyTorch's functions (`unobserved`). No weak reference to a tensor is made:
+No code of the program's is run from here, but `__tensor_flatten__` of tensors that wrap others: its objects are read through the
+methods of PyTorch's and Python's own classes, while no mode of the program's sees that (`unobserved`). No weak reference to a tensor is made:
 torch.utils.swap_tensors refuses such tensors. An exception that passes leaves no trace of it (`untraced`).
 """
 

@@ -202,7 +202,7 @@ pub struct SampleArguments {
 /// The bundled trainers.
 #[derive(Subcommand, Debug)]
 pub enum Sample {
-    /// A GPT (or BERT) trained in fp32 with AdamW and a hand-written backward pass.
+    /// A GPT (or BERT) trained with a hand-written backward pass, by default in fp32 with AdamW.
     Gpt(Box<memscope_samples::gpt::GptArguments>),
     /// A ResNet trained on made-up images, with a hand-written backward pass.
     Resnet(memscope_samples::resnet::ResnetArguments),

@@ -23,7 +23,7 @@ pub enum Progress<S> {
         /// How long it took.
         time: Duration,
     },
-    /// What a technique chose by itself.
+    /// What a technique chose by itself, or what there is to say of the loss.
     Chosen(String),
     /// A step is done.
     Step {
@@ -125,8 +125,15 @@ pub(crate) fn steps<S>(
     for number in 1..=of {
         let start = Instant::now();
         let (loss, scaled) = step()?;
+        let was_finite = losses.iter().flatten().all(|loss: &f32| loss.is_finite());
         losses.push(loss);
         tell(Progress::Step { number, of, loss, scaled, time: start.elapsed() })?;
+        if was_finite && loss.is_some_and(|loss| !loss.is_finite()) {
+            tell(Progress::Chosen(format!(
+                "the loss is no number from step {number} on: training has diverged, and memory is all that is left to \
+                 look at; a lower --lr may help"
+            )))?;
+        }
     }
     Ok(losses)
 }
@@ -141,14 +148,15 @@ impl<S: std::fmt::Display> std::fmt::Display for Progress<S> {
             }
             Progress::Chosen(choice) => f.write_str(choice),
             Progress::Step { number, of, loss, scaled, time } => {
-                let loss = loss.map_or("not computed".to_owned(), |loss| format!("{loss:.4}"));
                 let scale = match scaled {
                     None => String::new(),
                     Some(Scaled { scale, skipped: false }) => format!("  scale {scale}"),
                     Some(Scaled { scale, skipped: true }) => {
-                        format!("  scale {scale}, step skipped: a gradient is infinite or NaN")
+                        let what = if loss.is_some_and(|loss| !loss.is_finite()) { "the loss" } else { "a gradient" };
+                        format!("  scale {scale}, step skipped: {what} is infinite or NaN")
                     }
                 };
+                let loss = loss.map_or("not computed".to_owned(), |loss| format!("{loss:.4}"));
                 write!(f, "step {number}/{of}  loss {loss}{scale}  {:.2} s", time.as_secs_f64())
             }
             Progress::Pool(count) => {

@@ -16,7 +16,7 @@ use crate::Error;
 pub(super) fn check(rank: Option<u64>, width: u64) -> Result<(), Error> {
     match rank {
         Some(rank) if !(1..=width).contains(&rank) => Err(Error::Arguments(format!(
-            "--lora {rank} is out of range: a rank is at least 1 and, to save anything, at most the --width {width}"
+            "--lora {rank} is out of range: a rank is at least 1 and at most the --width {width}"
         ))),
         _ => Ok(()),
     }

@@ -35,7 +35,8 @@ impl ScaleRule {
     pub fn after(self, found: bool) -> ScaleRule {
         let ScaleRule { scale, clean_steps } = self;
         if found {
-            return ScaleRule { scale: scale * 0.5, clean_steps: 0 };
+            // Never down to 0, from which no doubling leads back.
+            return ScaleRule { scale: (scale * 0.5).max(f32::MIN_POSITIVE), clean_steps: 0 };
         }
         match clean_steps + 1 {
             ScaleRule::GROWTH_INTERVAL => ScaleRule { scale: scale * 2.0, clean_steps: 0 },

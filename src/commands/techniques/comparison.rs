@@ -107,7 +107,7 @@ pub struct Claim {
     pub percent: Option<f64>,
     /// Of what.
     pub of: Option<Quantity>,
-    /// The same as measured here.
+    /// The same as measured here; `null` where the batch is not the baseline's.
     pub measured_percent: Option<f64>,
 }
 
@@ -236,7 +236,9 @@ impl Comparison {
             let times = figures.step_seconds.zip(baseline.step_seconds).filter(|(_, whole)| *whole > 0.0);
             figures.step_time_ratio = times.map(|(own, whole)| own / whole);
             if let Some(claim) = &mut row.claim {
-                claim.measured_percent = claim.of.and_then(|of| percent(figures.value(of), baseline.value(of)));
+                // Two batches are not compared.
+                let of = claim.of.filter(|_| figures.batch == baseline.batch);
+                claim.measured_percent = of.and_then(|of| percent(figures.value(of), baseline.value(of)));
             }
         }
     }

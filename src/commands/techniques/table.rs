@@ -96,8 +96,8 @@ pub const TECHNIQUES: &[Technique] = &[
     technique(
         BASELINE,
         "",
-        "Training in fp32 with AdamW; forward keeps all that backward reads.",
-        "weights 4·P, gradients 4·P, optimizer 8·P; activations of a GPT L·(4·n·h·(16 + a·s/h) + 16·n) + 4·n·(2·h + 2 + V)",
+        "Training without a technique, in fp32 with AdamW unless flags of yours say otherwise; forward keeps all that backward reads.",
+        "in fp32 weights 4·P, gradients 4·P, AdamW 8·P; activations of a GPT L·(4·n·h·(16 + a·s/h) + 16·n) + 4·n·(2·h + 2 + V)",
         None,
     ),
     technique("sgd", "--optimizer sgd", "Plain gradient descent keeps no state.", "optimizer 8·P → 0", None),

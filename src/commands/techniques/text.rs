@@ -9,6 +9,7 @@ use memscope_core::report::ByCategory;
 use memscope_core::report::units::bytes;
 
 use super::comparison::{Claim, Comparison, Figures, Outcome, Row};
+use super::why;
 
 /// Longest line.
 const COLUMNS: usize = 100;
@@ -144,12 +145,16 @@ fn notes(comparison: &Comparison, text: &mut String) {
     }
 }
 
-/// A claim with what was measured and what is true of it.
+/// A claim with what was measured of it here, and what is true of it in general.
 pub fn claim_words(claim: &Claim) -> String {
-    let measured = claim.percent.zip(claim.of).zip(claim.measured_percent).map(|((percent, of), measured)| {
-        format!(" Claimed {percent:.1} % {} left, measured {measured:.1} %.", of.words())
-    });
-    format!("{}.{} The claim {}.", claim.text, measured.unwrap_or_default(), predicate(claim))
+    let measured = match claim.percent.zip(claim.of).zip(claim.measured_percent) {
+        None => "Its figure is not of this run".to_owned(),
+        Some(((percent, of), measured)) => {
+            let met = if measured <= percent + why::MET { "met" } else { "not met" };
+            format!("Claimed {percent:.1} % {} left, measured {measured:.1} %: {met} here", of.words())
+        }
+    };
+    format!("{}. {measured}. In general the claim {}.", claim.text, predicate(claim))
 }
 
 fn predicate(claim: &Claim) -> String {

@@ -16,7 +16,7 @@ const EIGHT_BIT: f64 = 10.0 / 16.0;
 /// How the names of rows with a chunked loss end.
 pub const CHUNKED: &str = "+chunked-loss";
 /// A claim that is met to so many points of percent holds, and one that is surpassed.
-const MET: f64 = 1.0;
+pub const MET: f64 = 1.0;
 
 /// What is predicted for AMP with checkpointing: f + (1 − f)·½·r.
 pub fn amp_checkpoint(f: f64, r: f64) -> f64 {

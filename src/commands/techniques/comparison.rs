@@ -151,7 +151,7 @@ pub struct Figures {
     /// Sequences or images in a batch, as the trainer told; of a batch that was searched for, the one that it trained with.
     #[serde(default)]
     pub batch: Option<u64>,
-    /// Largest bytes granted by the driver on that device.
+    /// Largest bytes granted by the driver on that device; of a batch that was searched for, those at the peak.
     pub reserved_bytes: u64,
     /// What those bytes were for.
     pub by_category: ByCategory,
@@ -159,7 +159,7 @@ pub struct Figures {
     pub phase: Option<String>,
     /// Its step.
     pub step: Option<u64>,
-    /// Each category's own largest value; not of one moment.
+    /// Each category's own largest value; not of one moment. Of a batch that was searched for, the values at the peak.
     pub category_peaks: ByCategory,
     /// Largest pinned host memory.
     pub host_peak_bytes: u64,

@@ -250,8 +250,21 @@ fn figures(report: &Report, output: &str) -> Option<Figures> {
     let peak = report.at.as_ref().or(report.peak.as_ref())?;
     let loss = last_loss(output);
     let peaks = &report.category_peaks;
-    let reserved =
-        report.devices.iter().find(|device| device.uuid == peak.device).map(|device| device.peak.reserved.bytes);
+    let device = report.devices.iter().find(|device| device.uuid == peak.device);
+    // Where a batch was searched for, the largest values of the whole run are those of a trial that filled the device.
+    let reserved = match &report.at {
+        Some(at) => at.ledger.rows.reserved,
+        None => device.map(|device| device.peak.reserved.bytes).unwrap_or_default(),
+    };
+    let own_peaks = ByCategory {
+        weights: peaks.weights.bytes,
+        gradients: peaks.gradients.bytes,
+        activations: peaks.activations.bytes,
+        optimizer: peaks.optimizer.bytes,
+        inputs: peaks.inputs.bytes,
+        workspace: peaks.workspace.bytes,
+        unknown: peaks.unknown.bytes,
+    };
     Some(Figures {
         peak_bytes: peak.bytes,
         percent_of_baseline: None,
@@ -260,16 +273,8 @@ fn figures(report: &Report, output: &str) -> Option<Figures> {
         by_category: peak.by_category,
         phase: peak.phase.clone(),
         step: peak.step,
-        reserved_bytes: reserved.unwrap_or_default(),
-        category_peaks: ByCategory {
-            weights: peaks.weights.bytes,
-            gradients: peaks.gradients.bytes,
-            activations: peaks.activations.bytes,
-            optimizer: peaks.optimizer.bytes,
-            inputs: peaks.inputs.bytes,
-            workspace: peaks.workspace.bytes,
-            unknown: peaks.unknown.bytes,
-        },
+        reserved_bytes: reserved,
+        category_peaks: if report.at.is_some() { peak.by_category } else { own_peaks },
         host_peak_bytes: report.host.peak.bytes,
         step_seconds: step_seconds(report, &peak.device).filter(|_| report.compute),
         step_time_ratio: None,

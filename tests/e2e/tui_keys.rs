@@ -109,11 +109,13 @@ impl Dashboard {
 
     /// The screen once it stands still: what was asked for has been answered.
     fn still(&self) -> String {
-        let mut before = self.text();
+        let (mut before, mut alike) = (self.text(), 0);
         for _ in 0..200 {
             sleep(Duration::from_millis(150));
             let now = self.text();
-            if now == before {
+            // An answer to a key may come between two looks: three alike in a row are still.
+            alike = if now == before { alike + 1 } else { 0 };
+            if alike == 2 {
                 break;
             }
             before = now;

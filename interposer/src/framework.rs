@@ -17,7 +17,7 @@ use memscope_wire::event::NO_DEVICE;
 use memscope_wire::{Event, MemoryKind, Origin};
 
 use crate::driver::{self, OUT_OF_MEMORY};
-use crate::table::FUNCTIONS;
+use crate::table::{self, FUNCTIONS};
 use crate::{log, module, scope, state};
 
 /// Names in the log: they follow the rows of the driver's functions.
@@ -133,29 +133,49 @@ extern "C" fn cpu_allocated(address: u64, bytes: u64) {
     });
 }
 
-/// `void c10::free_cpu(void *address)`.
-///
-/// # Safety
-/// As PyTorch's.
-#[unsafe(naked)]
-#[cfg_attr(not(test), unsafe(export_name = "_ZN3c108free_cpuEPv"))]
-pub unsafe extern "C" fn free_cpu(address: *mut c_void) {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "endbr64",
-        "push rdi",
-        ".cfi_def_cfa_offset 16",
-        "call {record}",
-        "pop rdi",
-        ".cfi_def_cfa_offset 8",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2:",
-        "ret",
-        ".cfi_endproc",
-        record = sym cpu_freed,
-    )
+/// A function of PyTorch's that gives nothing back: `record` is told the arguments, and names the real function, which is then
+/// jumped to with the registers and the stack as the caller left them.
+macro_rules! told_before {
+    ($(#[$doc:meta])* $name:ident = $symbol:literal, $record:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As PyTorch's.
+        #[unsafe(naked)]
+        #[cfg_attr(not(test), unsafe(export_name = $symbol))]
+        pub unsafe extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "endbr64",
+                // All that any of these functions takes.
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                ".cfi_def_cfa_offset 48",
+                "call {record}",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                ".cfi_def_cfa_offset 8",
+                "test rax, rax",
+                "jz 2f",
+                "jmp rax",
+                "2:",
+                "ret",
+                ".cfi_endproc",
+                record = sym $record,
+            )
+        }
+    };
+}
+
+told_before! {
+    /// `void c10::free_cpu(void *address)`.
+    free_cpu = "_ZN3c108free_cpuEPv", cpu_freed
 }
 
 extern "C" fn cpu_freed(address: u64) -> *mut c_void {
@@ -165,38 +185,10 @@ extern "C" fn cpu_freed(address: u64) -> *mut c_void {
     FREE_CPU.get()
 }
 
-/// `void c10::reportMemoryUsageToProfiler(void *address, int64_t bytes, size_t allocated, size_t reserved, Device device)`:
-/// `bytes` is negative for a free.
-///
-/// # Safety
-/// As PyTorch's.
-#[unsafe(naked)]
-#[cfg_attr(not(test), unsafe(export_name = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"))]
-pub unsafe extern "C" fn report_memory() {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "endbr64",
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        ".cfi_def_cfa_offset 48",
-        "call {record}",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        ".cfi_def_cfa_offset 8",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2:",
-        "ret",
-        ".cfi_endproc",
-        record = sym reported,
-    )
+told_before! {
+    /// `void c10::reportMemoryUsageToProfiler(void *address, int64_t bytes, size_t allocated, size_t reserved, Device device)`:
+    /// `bytes` is negative for a free.
+    report_memory = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", reported
 }
 
 extern "C" fn reported(address: u64, bytes: i64, _allocated: u64, _reserved: u64, device: Device) -> *mut c_void {
@@ -214,37 +206,9 @@ extern "C" fn reported(address: u64, bytes: i64, _allocated: u64, _reserved: u64
     REPORT_MEMORY.get()
 }
 
-/// `void c10::reportOutOfMemoryToProfiler(int64_t bytes, size_t allocated, size_t reserved, Device device)`.
-///
-/// # Safety
-/// As PyTorch's.
-#[unsafe(naked)]
-#[cfg_attr(not(test), unsafe(export_name = "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE"))]
-pub unsafe extern "C" fn report_out_of_memory() {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "endbr64",
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "sub rsp, 8",
-        ".cfi_def_cfa_offset 48",
-        "call {record}",
-        "add rsp, 8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        ".cfi_def_cfa_offset 8",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2:",
-        "ret",
-        ".cfi_endproc",
-        record = sym out_of_memory,
-    )
+told_before! {
+    /// `void c10::reportOutOfMemoryToProfiler(int64_t bytes, size_t allocated, size_t reserved, Device device)`.
+    report_out_of_memory = "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", out_of_memory
 }
 
 extern "C" fn out_of_memory(requested: i64, _allocated: u64, _reserved: u64, device: Device) -> *mut c_void {
@@ -286,12 +250,8 @@ fn current_stream(device: i8) -> u64 {
 
 /// Gives `emit` the log's description of each row.
 pub fn describe(emit: impl Fn(&Event)) {
-    for (index, text) in NAMES.iter().enumerate() {
-        let mut name = [0; 40];
-        for (place, byte) in name.iter_mut().zip(text.to_bytes()) {
-            *place = *byte;
-        }
-        emit(&Event::Function { row: row(index), name });
+    for (index, name) in NAMES.iter().enumerate() {
+        emit(&table::description(row(index), name));
     }
 }
 

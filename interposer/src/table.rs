@@ -175,12 +175,17 @@ pub fn find(name: &CStr) -> Option<&'static Function> {
 /// Gives `emit` the log's description of each row.
 pub fn describe(emit: impl Fn(&Event)) {
     for (row, function) in FUNCTIONS.iter().enumerate() {
-        let mut name = [0; 40];
-        for (place, byte) in name.iter_mut().zip(function.name.to_bytes()) {
-            *place = *byte;
-        }
-        emit(&Event::Function { row: row as u16, name });
+        emit(&description(row as u16, function.name));
     }
+}
+
+/// The log's description of a row: its name, cut to what fits.
+pub fn description(row: u16, text: &CStr) -> Event {
+    let mut name = [0; 40];
+    for (place, byte) in name.iter_mut().zip(text.to_bytes()) {
+        *place = *byte;
+    }
+    Event::Function { row, name }
 }
 
 #[cfg(test)]

@@ -255,13 +255,18 @@ impl Model {
             }
             is.name = if name == 0 { was.name } else { name };
         }
+        self.relabel(id, is, changes);
+    }
+
+    /// An allocation's category or name is another one, for its whole life.
+    pub(super) fn relabel(&mut self, id: AllocationId, is: Allocation, changes: &mut Changes) {
+        let was = std::mem::replace(&mut self.allocations[id.0 as usize], is);
         if was == is {
             return;
         }
-        self.allocations[id.0 as usize] = is;
         self.leave(&was);
         self.enter(&is);
-        changes.retagged.push(Retag { allocation: id, was: was.category, is: category, origin });
+        changes.retagged.push(Retag { allocation: id, was: was.category, is: is.category, origin: is.origin });
     }
 
     fn alloc_failed(&mut self, at: At, event: Event, changes: &mut Changes) {

@@ -17,7 +17,7 @@
 
 use memscope_wire::{Category, Origin, TextId};
 
-use super::model::{Changes, Model, Retag};
+use super::model::{Changes, Model};
 use super::row::{Allocation, AllocationId};
 
 /// Phases that mean something here.
@@ -153,13 +153,9 @@ impl Model {
         }
     }
 
-    /// The category of an inferred allocation becomes another one, for its whole life.
+    /// The category of an inferred allocation becomes another one.
     fn settle(&mut self, id: AllocationId, category: Category, changes: &mut Changes) {
-        let was = self.allocations[id.0 as usize];
-        let is = Allocation { category, ..was };
-        self.allocations[id.0 as usize] = is;
-        self.leave(&was);
-        self.enter(&is);
-        changes.retagged.push(Retag { allocation: id, was: was.category, is: category, origin: Origin::Inferred });
+        let is = Allocation { category, ..self.allocations[id.0 as usize] };
+        self.relabel(id, is, changes);
     }
 }

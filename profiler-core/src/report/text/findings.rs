@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::findings::{Detail, Finding, Oom, Severity};
-use crate::report::units::{bytes, count, exact, grouped, share, time};
+use crate::report::units::{bytes, count, exact, grouped, time};
 
 use super::Page;
 
@@ -58,11 +58,7 @@ impl Page {
             self.wrap("    ", &sentence);
         }
         self.line(format!("    Live then, {}:", exact(oom.live)));
-        for (name, value) in oom.by_category.named() {
-            if value > 0 {
-                self.line(format!("      {name:<12} {:>11} {:>5.1} %", bytes(value), share(value, oom.live)));
-            }
-        }
+        self.categories("      ", &oom.by_category, oom.live);
         if !oom.largest_groups.is_empty() {
             self.line("    Held most by:");
         }

@@ -12,7 +12,7 @@ pub use findings::circumstances;
 use crate::findings::{Detail, Finding, Severity};
 
 use super::units::{bytes, count, exact, share, time};
-use super::{DeviceReport, Instant, Report, StepReport};
+use super::{ByCategory, DeviceReport, Instant, Report, StepReport};
 
 /// How the text is dressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -218,10 +218,13 @@ impl Page {
         }
         self.title("Host memory");
         self.line(format!("  at most {}, at {}:", exact(peak.bytes), time(peak.time_s)));
-        for (name, value) in report.host.at_peak.by_category.named() {
-            if value > 0 {
-                self.line(format!("    {name:<12} {:>11} {:>5.1} %", bytes(value), share(value, peak.bytes)));
-            }
+        self.categories("    ", &report.host.at_peak.by_category, peak.bytes);
+    }
+
+    /// Each category that holds something, and its share of `whole`.
+    fn categories(&mut self, indent: &str, by_category: &ByCategory, whole: u64) {
+        for (name, value) in by_category.named().into_iter().filter(|(_, value)| *value > 0) {
+            self.line(format!("{indent}{name:<12} {:>11} {:>5.1} %", bytes(value), share(value, whole)));
         }
     }
 

@@ -16,7 +16,7 @@
 //! | `hooks.rs` | the bodies of the hooks: what is recorded before and after the real call |
 //! | `driver.rs` | what the hooks ask the driver themselves: device, sizes, identity |
 //! | `framework.rs` | the hooks of PyTorch's allocators |
-//! | `python.rs` | how the shim (python/shim.py) gets into a Python program, and what it calls |
+//! | `python.rs` | how the shim (python/) gets into a Python program, and what it calls |
 //! | `scope.rs` | the module that a thread is in |
 //! | `api.rs` | the C API |
 //! | `names.rs` | names travel once, then as a hash |

@@ -1,4 +1,4 @@
-//! How the shim (python/shim.py) gets into a Python program, and the functions that it calls.
+//! How the shim (python/) gets into a Python program, and the functions that it calls.
 //!
 //! Owns: an audit hook of the interpreter, which waits until `torch` is being loaded and then runs the shim, once, in a
 //! namespace of its own. That needs no variable, file or start-up module of Python's, and so works with `-E`, `-I`, `-S` and
@@ -14,8 +14,16 @@ use memscope_wire::{Category, Event, Origin, TextId};
 
 use crate::{creation, framework, log, module, names, thread};
 
-/// The shim's text.
-const SHIM: &str = concat!(include_str!("../python/shim.py"), "\0");
+/// One text of files in python/, terminated.
+macro_rules! text_of_files {
+    ($($file:literal)*) => { concat!($(include_str!(concat!("../python/", $file)),)* "\0") };
+}
+
+/// The shim's text: its files in the order in which they run, in one namespace.
+const SHIM: &str = text_of_files!(
+    "native.py" "tensors.py" "phases.py" "names.py" "parameters.py" "modules.py" "backward.py" "optimizers.py" "data.py"
+    "refusals.py" "wrapping.py" "install.py"
+);
 
 /// Its name in Python. The rest is for the program's warnings, whose `stacklevel` does not count frames of the import system.
 const FILE_NAME: &CStr = c"<memscope> importlib._bootstrap";

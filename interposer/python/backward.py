@@ -1,0 +1,41 @@
+"""Backward passes."""
+
+
+def follow_backward():
+    autograd = torch.autograd
+    holders = [module for module in (autograd.graph, autograd) if hasattr(module, "_engine_run_backward")]
+    if holders:
+        running = in_backward(holders[0]._engine_run_backward)
+        for module in holders:
+            module._engine_run_backward = running
+    else:
+        # PyTorch 2.1 and 2.2
+        autograd.backward = in_backward(autograd.backward)
+        autograd.grad = in_backward(autograd.grad)
+
+
+def in_backward(plain):
+    def run(*args, **kwargs):
+        global backwards
+        at = place
+        before, depth, word = phase, at.depth, at.word.value
+        me = threading.get_ident()
+        try:
+            # Whatever interrupts this, what is undone below was done.
+            backward_threads.append(me)
+            backwards = len(backward_threads)
+            if backwards == 1:
+                begin_step()
+            at.depth, at.word.value = 0, 0
+            enter_phase("backward")
+            return plain(*args, **kwargs)
+        except BaseException as error:
+            untraced(error)
+            raise
+        finally:
+            backward_threads.remove(me)
+            backwards = len(backward_threads)
+            at.depth, at.word.value = depth, word
+            enter_phase("backward" if backwards else before if depth else "optimizer" if optimizing else "")
+
+    return like(run, plain)

@@ -1,0 +1,64 @@
+"""Optimizers: their steps, and their states."""
+
+# Whether an optimizer runs; some call forward and backward in its step (closures, as Lightning's).
+optimizing = False
+# Of an optimizer: (the identity of its states, how many there are, how often they were told).
+optimizers = Facts()
+
+
+def follow_optimizers():
+    module = importlib.import_module("torch.optim.optimizer")
+
+    def before(optimizer, args, kwargs):
+        global optimizing
+        optimizing = True
+        try:
+            if id(optimizer) in stepped:
+                end_step()
+            begin_step()
+            with unobserved():
+                tell_unknown(optimizer)
+        except Exception as error:
+            failed("optimizers", error)
+        enter_phase("optimizer")
+
+    def after(optimizer, args, kwargs):
+        global optimizing
+        optimizing = False
+        try:
+            with unobserved():
+                tell_states(optimizer)
+        except Exception as error:
+            failed("states of optimizers", error)
+        enter_phase("")
+        optimizer_stepped(optimizer)
+
+    skip(before)
+    skip(after)
+    module.register_optimizer_step_pre_hook(before)
+    module.register_optimizer_step_post_hook(after)
+
+
+def tell_unknown(optimizer):
+    """Tags parameters that no module has told, and their gradients."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.is_leaf and parameter.requires_grad and watch_of(parameter) is None:
+                tag(parameter, WEIGHTS)
+                tell_gradient(parameter, "")
+
+
+def tell_states(optimizer):
+    """Tags an optimizer's states if there are others than before."""
+    state = optimizer.state
+    known = optimizers.get(optimizer)
+    same = known is not None and known[:2] == (id(state), len(state))
+    if same and known[2] >= 2:
+        return
+    optimizers.put(optimizer, (id(state), len(state), known[2] + 1 if same else 1))
+    for parameter, states in list(state.items()):
+        watch = watch_of(parameter) if isinstance(parameter, Tensor) else None
+        prefix = f"{watch.name}." if watch else ""
+        for key, value in list(states.items()) if isinstance(states, dict) else [("state", states)]:
+            for tensor in tensors_in(value):
+                tag(tensor, OPTIMIZER, text(f"{prefix}{key}"))

@@ -12,7 +12,10 @@ use crate::journal::entry::{DeviceSample, Nanoseconds, SessionInfo};
 use crate::ledger::{CATEGORIES, EventRows};
 use crate::timeline::{SampleRows, Series, State};
 
+use super::bands::BandsView;
+use super::detail::AllocationDetail;
 use super::query::{At, Target};
+use super::window::WindowView;
 
 /// Order in which categories are stacked and listed: what stays longest at the bottom, what is not known last.
 pub const STACKED: [Category; CATEGORIES] = [
@@ -71,6 +74,12 @@ pub struct Answer {
     pub scopes: Option<Arc<Vec<ScopeNode>>>,
     /// The containers.
     pub segments: Option<Arc<SegmentsView>>,
+    /// The span of time that was asked for.
+    pub window: Option<Arc<WindowView>>,
+    /// Allocations as bands.
+    pub bands: Option<Arc<BandsView>>,
+    /// Those of the picked allocations that were found, in the order in which they were asked for.
+    pub picks: Vec<AllocationDetail>,
 }
 
 /// What is known of the session.

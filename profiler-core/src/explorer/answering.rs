@@ -20,6 +20,7 @@ use super::query::{At, Query, RowsQuery};
 use super::rows::RowList;
 use super::scopes;
 use super::segments::Segments;
+use super::spans::Spans;
 use super::steps;
 
 /// Which lists are kept for the next question.
@@ -33,6 +34,7 @@ pub(super) struct Lists {
     ledgers: Kept<(Part, At), Ledgers>,
     ledgers_peak: Kept<Part, Ledgers>,
     findings: Kept<(), Arc<Vec<Finding>>>,
+    pub(super) spans: Spans,
 }
 
 /// So many scopes are grouped for each answer.
@@ -59,6 +61,7 @@ impl Lists {
     pub fn forget(&mut self) {
         self.rows.forget();
         self.segments.forget();
+        self.spans.forget();
     }
 }
 
@@ -94,6 +97,7 @@ impl Explorer {
         self.moments(&positions, &asked, place, &mut answer);
         self.over_time(query, part, &mut answer);
         self.lists(&positions, (&asked, place), query, &mut answer);
+        self.spans(&positions, &asked, query, &mut answer);
         answer
     }
 

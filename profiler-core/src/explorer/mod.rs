@@ -6,12 +6,15 @@
 mod alert;
 mod answer;
 mod answering;
+mod bands;
 mod bound;
+mod detail;
 #[expect(clippy::module_inception, reason = "the room's name, and its one type")]
 mod explorer;
 pub mod filter;
 mod find;
 mod follower;
+mod history;
 mod holding;
 mod limits;
 mod live;
@@ -23,17 +26,24 @@ mod rows;
 mod scopes;
 mod segments;
 mod session;
+mod spans;
 mod steps;
+mod window;
 
 pub use alert::Alertness;
 pub use answer::{
     AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, STACKED, ScopeNode,
     ScopeTotal, Segment, SegmentsView, SessionView, StepView,
 };
+pub use bands::{AddressSpan, Band, BandsView, Hit, Rest, SegmentBand};
+pub use detail::AllocationDetail;
 pub use explorer::Explorer;
 pub use filter::exact_term;
 pub use find::find_session;
 pub use follower::Follower;
 pub use holding::Holding;
 pub use limits::Limits;
-pub use query::{At, Column, Grouping, Query, RowsQuery, SegmentsQuery, Target};
+pub use query::{
+    At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentsQuery, Target, WindowQuery,
+};
+pub use window::{PhaseSpan, RefusalMark, StepSpan, WindowBucket, WindowView};

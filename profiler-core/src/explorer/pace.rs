@@ -90,6 +90,11 @@ impl Pace {
 }
 
 impl<Key, Value> Kept<Key, Value> {
+    /// What was made last.
+    pub fn known(&self) -> Option<&Value> {
+        self.made.as_ref().map(|(_, _, _, value)| value)
+    }
+
     /// What was made refers to what is no more.
     pub fn forget(&mut self) {
         self.made = None;

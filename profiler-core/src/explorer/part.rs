@@ -42,6 +42,11 @@ impl Positions {
         self.shown.get(allocation.device as usize).copied().flatten()
     }
 
+    /// Where a device of the model is in the answer.
+    pub fn shown_device(&self, device: u16) -> Option<u16> {
+        self.shown.get(device as usize).copied().flatten()
+    }
+
     /// The part that is meant.
     pub fn part(&self, model: &Model, target: Target) -> (Part, Target) {
         match target {

@@ -23,11 +23,27 @@ pub struct Query {
     pub scopes: bool,
     /// The containers, if they are wanted.
     pub segments: Option<SegmentsQuery>,
+    /// A span of time, drawn as finely as wanted.
+    pub window: Option<WindowQuery>,
+    /// Allocations as bands over time, if they are wanted.
+    pub bands: Option<BandsQuery>,
+    /// Allocations of which everything is wanted, whenever they lived.
+    pub picks: Vec<Pick>,
 }
 
 impl Default for Query {
     fn default() -> Query {
-        Query { target: Target::All, at: At::Live, steps: 0..0, rows: None, scopes: false, segments: None }
+        Query {
+            target: Target::All,
+            at: At::Live,
+            steps: 0..0,
+            rows: None,
+            scopes: false,
+            segments: None,
+            window: None,
+            bands: None,
+            picks: Vec::new(),
+        }
     }
 }
 
@@ -134,4 +150,63 @@ pub struct SegmentsQuery {
     pub slices: usize,
     /// Which containers, the largest first.
     pub window: Range<usize>,
+}
+
+/// A span of time, and how finely it is drawn.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WindowQuery {
+    /// From, and until before.
+    pub range: Range<Nanoseconds>,
+    /// Equal parts, at least 1; of a span of fewer nanoseconds, one each.
+    pub buckets: usize,
+}
+
+/// Allocations as bands over time: which, how many, and how they lie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BandsQuery {
+    /// From, and until before.
+    pub range: Range<Nanoseconds>,
+    /// How they lie.
+    pub order: BandOrder,
+    /// At most so many: those of the largest area, bytes times the time that they live within the range. All others are summed
+    /// up. At most [`BandsQuery::MOST`].
+    pub limit: usize,
+    /// None that is smaller.
+    pub least_bytes: u64,
+    /// Only those for which these terms hold: see [`super::filter`].
+    pub filter: String,
+    /// How finely time is drawn: parts of the range within which only one offset of a band, and one sum of the others, is told.
+    pub columns: usize,
+}
+
+impl BandsQuery {
+    /// More bands than this are never told.
+    pub const MOST: usize = 8192;
+}
+
+impl Default for BandsQuery {
+    fn default() -> BandsQuery {
+        let range = Nanoseconds(0)..Nanoseconds(0);
+        let order = BandOrder::Stacked;
+        BandsQuery { range, order, limit: 2000, least_bytes: 0, filter: String::new(), columns: 2048 }
+    }
+}
+
+/// How bands lie one above another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum BandOrder {
+    /// On those that were made before and still live: a band sinks when one below it ends.
+    #[default]
+    Stacked,
+    /// Where their addresses are.
+    Address,
+}
+
+/// One allocation of the session: what [`super::AllocationRow`] and [`super::Band`] say of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pick {
+    /// Its number.
+    pub id: u64,
+    /// When it was made.
+    pub birth: Nanoseconds,
 }

@@ -227,7 +227,7 @@ fn groups<'m>(
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-fn allocation_row(model: &Model, positions: &Positions, id: u32) -> AllocationRow {
+pub(super) fn allocation_row(model: &Model, positions: &Positions, id: u32) -> AllocationRow {
     let allocation = &model.allocations[id as usize];
     AllocationRow {
         id: identity(allocation),
@@ -250,7 +250,7 @@ fn allocation_row(model: &Model, positions: &Positions, id: u32) -> AllocationRo
 
 /// Tells an allocation from all others, whatever the model has forgotten: nothing else began at this address, in this process,
 /// at this tick, and is a leaf. 64 bits of a hash: of a million at once, two are alike once in 30 million sessions.
-fn identity(allocation: &Allocation) -> u64 {
+pub(super) fn identity(allocation: &Allocation) -> u64 {
     let mut hash = 0x9e37_79b9_7f4a_7c15_u64;
     for part in [allocation.address, allocation.birth_ticks, u64::from(allocation.process)] {
         // The mixing of splitmix64, by Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.

@@ -18,7 +18,7 @@ use crate::report::{ByCategory, Group};
 
 pub(crate) use detect::detect;
 pub(crate) use evidence::Evidence;
-pub(crate) use refusals::{GIVEN_UP, reported_after};
+pub(crate) use refusals::{GIVEN_UP, reported_after, told};
 
 /// How grave a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@
 //! does the program get an error, which is then recorded for itself. So of a process whose tensors are followed, the driver's
 //! own refusals count for nothing here. Any other program meets the driver's refusals itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memscope_wire::Origin;
 
@@ -43,7 +43,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     let model = evidence.model;
     let mut memory: BTreeMap<(u32, u16), Refused<'_>> = BTreeMap::new();
     let mut others: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
-    let mut followed: BTreeMap<u32, bool> = BTreeMap::new();
+    let reaches = told(model, evidence.markers);
     for moment in evidence.markers {
         let marker = &model.markers[moment.marker as usize];
         let Some(failure) = marker.failure() else { continue };
@@ -53,8 +53,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
             continue;
         }
         let refused = memory.entry((marker.process, model.resolve(failure.device))).or_default();
-        let by_driver = !failure.memory.on_host() && !has_given_up(model, failure);
-        if by_driver && *followed.entry(marker.process).or_insert_with(|| is_followed(model, marker.process)) {
+        if !reaches(marker.process, failure) {
             refused.of_cache += 1;
             continue;
         }
@@ -95,6 +94,20 @@ pub(crate) fn reported_after(evidence: &Evidence<'_>, order: u32, wait_for_lines
         }
     }
     found
+}
+
+/// Says of a refusal of a process whether its program was told that memory is out.
+pub(crate) fn told<'m>(model: &'m Model, markers: &[MarkerMoment]) -> impl Fn(u32, &Failure) -> bool + use<'m> {
+    let refused = |moment: &MarkerMoment| {
+        let marker = &model.markers[moment.marker as usize];
+        marker.failure().filter(|failure| failure.result == OUT_OF_MEMORY).map(|_| marker.process)
+    };
+    let processes: BTreeSet<u32> = markers.iter().filter_map(refused).collect();
+    let followed: BTreeSet<u32> = processes.into_iter().filter(|process| is_followed(model, *process)).collect();
+    move |process, failure| {
+        let by_driver = !failure.memory.on_host() && !has_given_up(model, failure);
+        failure.result == OUT_OF_MEMORY && !(by_driver && followed.contains(&process))
+    }
 }
 
 /// True when PyTorch has raised an error for this.

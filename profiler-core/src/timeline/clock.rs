@@ -39,6 +39,18 @@ impl OrderClock {
         }
     }
 
+    /// Some positions after this one, in order, and the largest time up to each: one at least every so many changes, the next
+    /// position among them.
+    pub fn marks_after(&self, order: u32) -> Vec<(u32, Nanoseconds)> {
+        let after = self.entries.partition_point(|(noted, _)| *noted <= order);
+        let mut marks = self.entries[after..].to_vec();
+        if self.order > order && marks.first().is_none_or(|(first, _)| *first > order + 1) {
+            let before = after.checked_sub(1).map_or(Nanoseconds(0), |before| self.entries[before].1);
+            marks.insert(0, (order + 1, before));
+        }
+        marks
+    }
+
     /// A time at or after that of the change at this position: that of the next entry.
     pub fn time_of(&self, order: u32) -> Nanoseconds {
         let after = self.entries.partition_point(|(noted, _)| *noted < order);

@@ -35,6 +35,8 @@ pub(crate) struct Walk {
     pub has_forgotten: bool,
     /// Allocations that had ended by this time are not there any more.
     pub forgotten_before: Option<Nanoseconds>,
+    /// The position in the order of changes by which they had.
+    pub forgotten: u32,
     pub markers: Vec<MarkerMoment>,
     /// When the driver refused an allocation.
     pub refusals: Vec<Nanoseconds>,
@@ -170,6 +172,7 @@ impl Walk {
         self.dead -= keep.len() - self.lifetimes.len();
         self.has_forgotten = true;
         self.forgotten_before = Some(self.clock.time_of(last));
+        self.forgotten = last;
         self.clock.forget_before(last);
     }
 

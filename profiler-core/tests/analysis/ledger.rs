@@ -518,3 +518,10 @@ fn mapped_memory_lives_until_it_is_released_and_unmapped() {
     trace.entries.iter().for_each(|entry| drop(model.apply(entry)));
     assert_eq!(model.devices().next().expect("a device").rows, EventRows::default());
 }
+
+/// The model of entries.
+pub fn model_of(entries: &[Entry]) -> Model {
+    let mut model = Model::new();
+    entries.iter().for_each(|entry| drop(model.apply(entry)));
+    model
+}

@@ -33,7 +33,7 @@ fn read_all(path: &Path) -> Result<()> {
         for target in [Target::All, Target::Device(0), Target::Process(0)] {
             let rows = Some(RowsQuery { window: 0..10, filter: "h".into(), ..RowsQuery::default() });
             let segments = Some(SegmentsQuery { slices: 5, window: 0..10 });
-            explorer.answer(&Query { target, at, steps: 0..10, rows, scopes: true, segments });
+            explorer.answer(&Query { target, at, steps: 0..10, rows, scopes: true, segments, ..Query::default() });
         }
     }
     Ok(())

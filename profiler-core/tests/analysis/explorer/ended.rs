@@ -22,7 +22,7 @@ pub fn explorer(entries: &[Entry], limits: Limits) -> Explorer {
 }
 
 /// Writes a model as a profile and opens it.
-fn through_a_profile(model: &Model) -> Profile {
+pub fn through_a_profile(model: &Model) -> Profile {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("x.mscope");
     profile::write(model, &path, false).expect("written");

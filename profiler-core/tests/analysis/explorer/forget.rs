@@ -18,6 +18,7 @@ fn ask(explorer: &mut Explorer, target: Target) -> Answer {
         rows: Some(RowsQuery { window: 0..1000, ..RowsQuery::default() }),
         scopes: true,
         segments: Some(SegmentsQuery { slices: 2, window: 0..100 }),
+        ..Query::default()
     })
 }
 

@@ -17,14 +17,14 @@ pub const FRESH: Limits = Limits { pace: 0, ..Limits::NONE };
 
 /// A part of the session in the reference's terms.
 #[derive(Clone, Debug)]
-enum Part {
+pub enum Part {
     All,
     Device(String),
     Process(usize),
 }
 
 impl Part {
-    fn has(&self, world: &World, life: &Life) -> bool {
+    pub fn has(&self, world: &World, life: &Life) -> bool {
         match self {
             Part::All => true,
             Part::Device(name) => {
@@ -36,7 +36,7 @@ impl Part {
 }
 
 /// All targets that can be told apart by name.
-fn targets(answer: &Answer) -> Vec<(Target, Part)> {
+pub fn targets(answer: &Answer) -> Vec<(Target, Part)> {
     let mut targets = vec![(Target::All, Part::All)];
     for (position, device) in answer.devices.iter().enumerate() {
         if device.uuid.starts_with("GPU-") {
@@ -56,6 +56,7 @@ pub fn ask(explorer: &mut Explorer, target: Target, at: At) -> Answer {
         rows: Some(RowsQuery { window: 0..1000, ..RowsQuery::default() }),
         scopes: true,
         segments: Some(SegmentsQuery { slices: 3, window: 0..1000 }),
+        ..Query::default()
     })
 }
 
@@ -217,13 +218,13 @@ fn compare_segments(answer: &Answer, world: &World, live: &[&Life]) -> Result<()
     Ok(())
 }
 
-type Step = (u32, u64, bool, Deed);
+pub type Step = (u32, u64, bool, Deed);
 
-fn deeds(process: impl Strategy<Value = u32>) -> impl Strategy<Value = Vec<Step>> {
+pub fn deeds(process: impl Strategy<Value = u32>) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec((process, 0u64..8, proptest::bool::weighted(0.1), deed()), 1..60)
 }
 
-fn of_all_processes() -> impl Strategy<Value = Vec<Step>> {
+pub fn of_all_processes() -> impl Strategy<Value = Vec<Step>> {
     deeds(prop_oneof![3 => Just(0u32), 1 => 1u32..3])
 }
 
@@ -277,7 +278,7 @@ proptest! {
     }
 }
 
-fn is_refusal(deed: &Deed) -> bool {
+pub fn is_refusal(deed: &Deed) -> bool {
     matches!(deed, Deed::Refuse { .. } | Deed::RefuseAtOnce { .. })
 }
 

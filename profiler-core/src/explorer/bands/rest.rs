@@ -1,0 +1,91 @@
+//! What is live and not drawn: live bytes less those of the bands.
+//!
+//! Owns: its sums over time. Refuses: live bytes (`history`).
+
+use memscope_wire::Category;
+
+use crate::ledger::CATEGORIES;
+
+use super::super::history::{History, Ledger, Sums};
+use super::super::window::peaks;
+use super::make::Chosen;
+use super::{BandsView, Rest};
+
+/// So many changes are told one by one.
+const FEW: u32 = 1 << 14;
+
+/// A band begins or ends.
+struct Turn {
+    order: u32,
+    ends: bool,
+    category: Category,
+    bytes: u64,
+}
+
+/// What of the bands is live.
+#[derive(Default)]
+struct Drawn {
+    live: [u64; CATEGORIES],
+    count: u64,
+}
+
+impl Drawn {
+    fn turn(&mut self, turn: &Turn) {
+        let live = &mut self.live[turn.category as usize];
+        (*live, self.count) = match turn.ends {
+            true => (live.wrapping_sub(turn.bytes), self.count.wrapping_sub(1)),
+            false => (live.wrapping_add(turn.bytes), self.count + 1),
+        };
+    }
+}
+
+/// Sums up the rest.
+pub(super) fn sum(history: &History, sums: &Sums, chosen: &Chosen<'_>, view: &mut BandsView) {
+    let source = chosen.source;
+    let (after, until) = chosen.orders;
+    let mut turns: Vec<Turn> = Vec::with_capacity(chosen.ids.len() * 2);
+    for id in &chosen.ids {
+        let (allocation, lifetime) = (source.allocation(*id), source.lifetime(*id));
+        let (category, bytes) = (allocation.category, allocation.requested);
+        turns.push(Turn { order: lifetime.birth, ends: false, category, bytes });
+        if lifetime.death <= until {
+            turns.push(Turn { order: lifetime.death, ends: true, category, bytes });
+        }
+    }
+    turns.sort_unstable_by_key(|turn| turn.order);
+    let mut turns = turns.into_iter().peekable();
+    let mut drawn = Drawn::default();
+    let mut rest = |order: u32, time, ledger: &Ledger| {
+        while let Some(turn) = turns.next_if(|turn| turn.order <= order) {
+            drawn.turn(&turn);
+        }
+        let mut rest =
+            Rest { time, drawn: 0, live: ledger.rows.live, allocations: ledger.allocations.wrapping_sub(drawn.count) };
+        for (live, drawn) in rest.live.iter_mut().zip(drawn.live) {
+            *live = live.wrapping_sub(drawn);
+            rest.drawn = rest.drawn.wrapping_add(drawn);
+        }
+        rest
+    };
+    view.rest_exact = until - after <= FEW;
+    if !view.rest_exact {
+        let peaks = peaks(history, source, sums, &chosen.range, &chosen.ruler);
+        // Before the range there may be what ends as it begins.
+        view.rest = peaks.iter().map(|peak| rest(peak.order, peak.time, &peak.ledger)).collect();
+        return;
+    }
+    let (mut ledger, _) = sums.at(history, source, after);
+    view.rest.push(rest(after, chosen.range.start, &ledger));
+    for turn in history.between(source, (after, until)) {
+        let allocation = source.allocation(turn.id);
+        if !sums.lane.counts(source.model, allocation) {
+            continue;
+        }
+        ledger.turn(allocation, turn.ends);
+        let now = rest(turn.order, turn.time, &ledger);
+        match view.rest.last_mut() {
+            Some(last) if last.time == now.time => *last = now,
+            _ => view.rest.push(now),
+        }
+    }
+}

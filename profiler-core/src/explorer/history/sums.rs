@@ -1,0 +1,171 @@
+//! The ledger of one part of the session at every so many changes, and where it was largest in between.
+//!
+//! Owns: which allocations count in a part's sums, as the timeline counts them. Refuses: times that were asked for (`window`).
+
+use memscope_wire::MemoryKind;
+
+use crate::allocation::{Allocation, Model, flag};
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::EventRows;
+
+use super::super::part::Part;
+use super::{History, Source};
+
+/// What is summed up: device memory of a part of the session, or host memory of all of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::explorer) enum Lane {
+    Device(Part),
+    Host,
+}
+
+impl Lane {
+    /// True for what counts.
+    pub fn counts(self, model: &Model, allocation: &Allocation) -> bool {
+        if allocation.is(flag::OUTSIDE) {
+            return false;
+        }
+        match self {
+            Lane::Host => allocation.memory.on_host(),
+            Lane::Device(part) => {
+                let known = || (model.resolve(allocation.device) as usize) < model.devices.len();
+                !allocation.memory.on_host()
+                    && allocation.memory != MemoryKind::Managed
+                    && known()
+                    && part.has(model, allocation)
+            }
+        }
+    }
+}
+
+/// The rows, and how many allocations they are of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::explorer) struct Ledger {
+    pub rows: EventRows,
+    /// Sum of the rows' live bytes.
+    pub live: u64,
+    /// Allocations and blocks that count as live bytes.
+    pub allocations: u64,
+}
+
+impl Ledger {
+    pub fn turn(&mut self, allocation: &Allocation, ends: bool) {
+        let leaf = allocation.is_leaf();
+        let (bytes, one) = (if leaf { allocation.requested } else { 0 }, u64::from(leaf));
+        if ends {
+            self.rows.leave(allocation);
+            self.live = self.live.wrapping_sub(bytes);
+            self.allocations = self.allocations.wrapping_sub(one);
+        } else {
+            self.rows.enter(allocation);
+            self.live = self.live.wrapping_add(bytes);
+            self.allocations = self.allocations.wrapping_add(one);
+        }
+    }
+}
+
+/// A largest state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::explorer) struct Peak {
+    /// Position of the change that made it.
+    pub order: u32,
+    pub time: Nanoseconds,
+    pub ledger: Ledger,
+    /// Largest reserved bytes, which may have been at another moment.
+    pub reserved: u64,
+}
+
+impl Peak {
+    /// Nothing has changed yet.
+    pub fn at(order: u32, time: Nanoseconds, ledger: Ledger) -> Peak {
+        Peak { order, time, ledger, reserved: ledger.rows.reserved }
+    }
+
+    pub fn include(&mut self, other: &Peak) {
+        self.reserved = self.reserved.max(other.reserved);
+        if other.ledger.live > self.ledger.live {
+            (self.order, self.time, self.ledger) = (other.order, other.time, other.ledger);
+        }
+    }
+}
+
+/// One chunk.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::explorer) struct Chunk {
+    /// Before its first change.
+    pub before: Ledger,
+    /// The largest after one of its changes; that before it where there is none.
+    pub peak: Peak,
+    /// Leaves that began before it.
+    pub births: u64,
+}
+
+/// The sums of a lane.
+#[derive(Debug)]
+pub(in crate::explorer) struct Sums {
+    pub lane: Lane,
+    /// As many as the history has, and one for the end.
+    chunks: Vec<Chunk>,
+}
+
+impl Sums {
+    pub fn of(history: &History, source: Source<'_>, lane: Lane) -> Sums {
+        let mut ledger = Ledger::default();
+        let counts = |allocation: &Allocation| lane.counts(source.model, allocation);
+        let base = history.base();
+        if base > 0 {
+            let lifetimes = source.walk.lifetimes.iter();
+            let kept = source.model.allocations.iter().zip(lifetimes);
+            for (allocation, _) in kept.filter(|(_, lifetime)| lifetime.birth > 0 && lifetime.spans(base)) {
+                if counts(allocation) {
+                    ledger.turn(allocation, false);
+                }
+            }
+        }
+        let mut births = 0;
+        let mut chunks = Vec::with_capacity(history.chunks() + 1);
+        for chunk in 0..history.chunks() {
+            let (before, births_before) = (ledger, births);
+            let mut peak: Option<Peak> = None;
+            for turn in history.turns(source, chunk) {
+                let allocation = source.allocation(turn.id);
+                if !counts(allocation) {
+                    continue;
+                }
+                ledger.turn(allocation, turn.ends);
+                births += u64::from(!turn.ends && allocation.is_leaf());
+                // Only what grows can be a largest state.
+                match &mut peak {
+                    Some(peak) if turn.ends || ledger.live <= peak.ledger.live => {
+                        peak.reserved = peak.reserved.max(ledger.rows.reserved);
+                    }
+                    Some(peak) => peak.include(&Peak::at(turn.order, turn.time, ledger)),
+                    None => peak = Some(Peak::at(turn.order, turn.time, ledger)),
+                }
+            }
+            let begin = history.begin_of(chunk).unwrap_or_default();
+            let peak = peak.unwrap_or(Peak::at(base, begin, before));
+            chunks.push(Chunk { before, peak, births: births_before });
+        }
+        chunks.push(Chunk { before: ledger, peak: Peak::at(base, Nanoseconds(0), ledger), births });
+        Sums { lane, chunks }
+    }
+
+    /// A chunk, or the end behind the last one.
+    pub fn chunk(&self, chunk: usize) -> &Chunk {
+        &self.chunks[chunk.min(self.chunks.len() - 1)]
+    }
+
+    /// The ledger right after a position.
+    pub fn at(&self, history: &History, source: Source<'_>, order: u32) -> (Ledger, u64) {
+        let chunk = history.chunks.partition_point(|(first, _)| *first <= order).saturating_sub(1);
+        let Chunk { before: mut ledger, mut births, .. } = *self.chunk(chunk);
+        for turn in history.turns(source, chunk).take_while(|turn| turn.order <= order) {
+            let allocation = source.allocation(turn.id);
+            if self.lane.counts(source.model, allocation) {
+                ledger.turn(allocation, turn.ends);
+                births += u64::from(!turn.ends && allocation.is_leaf());
+            }
+        }
+        (ledger, births)
+    }
+}

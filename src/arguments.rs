@@ -81,6 +81,10 @@ pub struct RecordArguments {
     #[arg(long, requires = "device")]
     pub no_compute: bool,
 
+    /// What is recorded of where in the program an allocation was made [default: module].
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub stacks: Option<Stacks>,
+
     /// Time between two looks at NVML, in milliseconds [default: 200].
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub interval: Option<u64>,
@@ -126,6 +130,16 @@ pub struct ScreenArguments {
     pub no_mouse: bool,
 }
 
+/// What is recorded of where in the program an allocation was made.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stacks {
+    /// The module of a PyTorch program.
+    Module,
+    /// The module, and the lines of the Python program that led there.
+    Python,
+}
+
 /// Colours of the categories.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -165,6 +179,7 @@ could not be started, 2 for wrong usage.
 Examples:
   memscope run -- python train.py
   memscope run -o before.mscope --json before.json -- ./train --batch 8
+  memscope run --stacks python -- python train.py
   memscope run --device rtx3090-24gb --no-compute -- ./train"
 )]
 pub struct RunArguments {

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use memscope_wire::env as names;
 use serde::Deserialize;
 
-use crate::arguments::{Colors, Palette, RecordArguments};
+use crate::arguments::{Colors, Palette, RecordArguments, Stacks};
 
 /// A configuration file with every setting, its meaning and its default.
 pub const TEMPLATE: &str = include_str!("config.toml");
@@ -22,6 +22,7 @@ pub const TEMPLATE: &str = include_str!("config.toml");
 struct File {
     tui: Option<bool>,
     interval: Option<u64>,
+    stacks: Option<Stacks>,
     palette: Option<Palette>,
     colors: Option<Colors>,
     ascii: Option<bool>,
@@ -72,6 +73,8 @@ pub struct Config {
     pub tui: Setting<bool>,
     /// Time between two looks at NVML while a program runs.
     pub interval: Setting<u64>,
+    /// What is recorded of where in the program an allocation was made.
+    pub stacks: Setting<Stacks>,
     /// Colours of the categories.
     pub palette: Setting<Palette>,
     /// Colours that the terminal has.
@@ -127,6 +130,14 @@ impl Config {
             Some("0" | "false" | "no") => Ok(Some((false, name))),
             Some(other) => bail!("{name}={other}: write 1 or 0"),
         };
+        let stacks = match variable(names::STACKS) {
+            None => None,
+            Some(text) => {
+                let named = <Stacks as ValueEnum>::from_str(&text, true);
+                let named = named.map_err(|_| anyhow::anyhow!("{}={text}: write module or python", names::STACKS))?;
+                Some((named, names::STACKS))
+            }
+        };
         let palette = match variable(names::PALETTE) {
             None => variable("NO_COLOR").map(|_| (Palette::Mono, "NO_COLOR")),
             Some(text) => {
@@ -143,6 +154,7 @@ impl Config {
         Ok(Config {
             tui: setting(flag(names::TUI)?, file.tui, false),
             interval: setting(None, file.interval, INTERVAL),
+            stacks: setting(stacks, file.stacks, Stacks::Module),
             palette: setting(palette, file.palette, Palette::Default),
             colors: setting(None, file.colors, Colors::Auto),
             ascii: setting(ascii, file.ascii.map(Some), None),
@@ -156,6 +168,7 @@ impl Config {
     pub fn complete(&self, record: &mut RecordArguments, interactive: bool) {
         record.tui = (record.tui || (self.tui.value && interactive && !record.quiet)) && !record.no_tui;
         record.interval = record.interval.or(Some(self.interval.value));
+        record.stacks = record.stacks.or(Some(self.stacks.value));
     }
 
     /// Every setting as a line of the file, with its source behind it.
@@ -166,6 +179,7 @@ impl Config {
         vec![
             line("tui", self.tui, |value| value.to_string()),
             line("interval", self.interval, |value| value.to_string()),
+            line("stacks", self.stacks, word),
             line("palette", self.palette, word),
             line("colors", self.colors, word),
             match self.ascii.value {

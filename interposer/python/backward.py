@@ -19,10 +19,11 @@ def in_backward(plain):
         global backwards
         at = place
         before, depth, word = phase, at.depth, at.word.value
-        me = threading.get_ident()
+        me, stack_before = threading.get_ident(), 0
         try:
             # Whatever interrupts this, what is undone below was done.
             backward_threads.append(me)
+            stack_before = begin_backward_stack()
             backwards = len(backward_threads)
             if backwards == 1:
                 begin_step()
@@ -34,6 +35,7 @@ def in_backward(plain):
             raise
         finally:
             backward_threads.remove(me)
+            end_backward_stack(stack_before)
             backwards = len(backward_threads)
             at.depth, at.word.value = depth, word
             enter_phase("backward" if backwards else before if depth else "optimizer" if optimizing else "")

@@ -24,6 +24,7 @@ def install():
         "optimizers": follow_optimizers,
         "batches": follow_data,
         "lines that run out of memory": follow_refusals,
+        "lines of the program": follow_stacks,
     }
     for part, follow in parts.items():
         try:

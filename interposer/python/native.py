@@ -24,6 +24,7 @@ These files are no modules: the interposer evaluates them as one text, in this o
 | `optimizers.py` | optimizers' steps and states |
 | `data.py` | batches |
 | `refusals.py` | the line that ran out of memory |
+| `stacks.py` | whether the lines of the program can be read |
 | `wrapping.py` | how a function of ours takes the place of one of PyTorch's |
 | `install.py` | when and what is installed |
 """

@@ -97,6 +97,8 @@ const fn terminated<const SIZE: usize>(name: &str) -> [u8; SIZE] {
 }
 
 const LOG_DIR: [u8; env::LOG_DIR.len() + 1] = terminated(env::LOG_DIR);
+const STACKS: [u8; env::STACKS.len() + 1] = terminated(env::STACKS);
+const STACK_NODES: [u8; env::STACK_NODES.len() + 1] = terminated(env::STACK_NODES);
 const SHIM: [u8; env::SHIM.len() + 1] = terminated(env::SHIM);
 
 /// True when the environment asks for a log.
@@ -107,6 +109,15 @@ pub fn is_asked_for() -> bool {
 /// True unless the environment keeps the shim out of Python programs.
 pub fn wants_shim() -> bool {
     CStr::from_bytes_with_nul(&SHIM).ok().and_then(variable) != Some(b"0")
+}
+
+/// `None` unless the environment asks for stacks of Python; else how many nodes it allows, where it says so.
+pub fn wants_stacks() -> Option<Option<u32>> {
+    let value = |name| CStr::from_bytes_with_nul(name).ok().and_then(variable);
+    (value(&STACKS) == Some(b"python")).then(|| {
+        let mut digits = value(&STACK_NODES)?.iter().map(|digit| char::from(*digit).to_digit(10));
+        digits.try_fold(0_u32, |number, digit| Some(number.saturating_mul(10).saturating_add(digit?)))
+    })
 }
 
 /// Creates the log, writes its first records and shows it to everyone. False when this process is not recorded.

@@ -18,6 +18,7 @@
 //! | `framework.rs` | the hooks of PyTorch's allocators |
 //! | `python.rs` | how the shim (python/) gets into a Python program, and what it calls |
 //! | `scope.rs` | the module that a thread is in |
+//! | `stack/` | the lines of the Python program that a thread is at, when they are wanted |
 //! | `api.rs` | the C API |
 //! | `names.rs` | names travel once, then as a hash |
 //! | `log.rs` | claims a slot, writes it, commits it; grows the file |
@@ -51,6 +52,7 @@ mod names;
 mod proc_address;
 mod python;
 mod scope;
+mod stack;
 mod state;
 mod system;
 mod table;

@@ -10,6 +10,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use memscope_wire::text::{MAX_TEXT_BYTES, PART_BYTES};
 use memscope_wire::{Event, TextId};
 
+use crate::state::State;
 use crate::{creation, log, state};
 
 const PLACES: usize = 4096;
@@ -62,7 +63,15 @@ impl Sent {
 pub unsafe fn identify(name: *const c_char) -> TextId {
     let Some((state, _)) = state::recording() else { return TextId::NONE };
     // SAFETY: the caller's promise.
-    let text = unsafe { creation::bytes_of(name, MAX_TEXT_BYTES) };
+    identify_in(state, unsafe { creation::bytes_of(name, MAX_TEXT_BYTES) })
+}
+
+/// The hash of a text of at most [`MAX_TEXT_BYTES`], which is in the log from now on.
+pub fn identify_text(text: &[u8]) -> TextId {
+    state::recording().map_or(TextId::NONE, |(state, _)| identify_in(state, text))
+}
+
+fn identify_in(state: &State, text: &[u8]) -> TextId {
     let id = TextId::of(text);
     if !id.is_none() && !state.sent.contains(id) && send(id, text) {
         // Only now: another thread that finds the name in the table must find its text before its own event.

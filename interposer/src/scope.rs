@@ -5,12 +5,12 @@
 
 use memscope_wire::{Event, TextId};
 
-use crate::log;
-use crate::thread;
+use crate::{log, stack, thread};
 
-/// Says where the thread is, if it is elsewhere than at its last allocation.
+/// Says where the thread is, in modules and in lines, if it is elsewhere than at its last allocation.
 #[inline(always)]
 pub fn settle() {
+    stack::settle();
     let thread = thread::current();
     let now = thread.scope.get();
     if now != thread.recorded_scope.get() {

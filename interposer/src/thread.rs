@@ -1,6 +1,6 @@
 //! The thread's own words: its id for the log that it writes to, and whether it is inside a hook.
 //!
-//! Owns: five words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
+//! Owns: six words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
 //! cannot ask for the initial-exec model, and the default one costs a call for each access. They have no initialiser and no
 //! destructor, so they are right at any time of a thread's life. Refuses: everything else.
 
@@ -20,19 +20,21 @@ pub struct Thread {
     pub scope: Cell<u64>,
     /// What the log knows of it.
     pub recorded_scope: Cell<u64>,
+    /// Where on the stacks of the program the log knows it to be.
+    pub recorded_stack: Cell<u64>,
 }
 
-const _: () = assert!(size_of::<Thread>() == 40);
+const _: () = assert!(size_of::<Thread>() == 48);
 
 core::arch::global_asm!(
     ".section .tbss.memscope_thread,\"awT\",@nobits",
     ".globl memscope_thread",
     ".hidden memscope_thread",
     ".type memscope_thread,@object",
-    ".size memscope_thread,40",
+    ".size memscope_thread,48",
     ".balign 8",
     "memscope_thread:",
-    ".zero 40",
+    ".zero 48",
     ".text",
 );
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memscope_wire::env as names;
 
-use crate::arguments::RecordArguments;
+use crate::arguments::{RecordArguments, Stacks};
 use crate::embedded::{Libraries, RUNTIME_NAMES};
 
 /// One variable to set.
@@ -27,6 +27,12 @@ pub fn variables(record: &RecordArguments, libraries: &Libraries, session: &Path
         Variable { name: names::LOG_DIR, value: logs.into() },
         Variable { name: names::SESSION, value: session.into() },
     ];
+    // The variable that memscope itself was started with is not the program's.
+    let stacks = record.stacks.unwrap_or(Stacks::Module);
+    all.push(Variable {
+        name: names::STACKS,
+        value: if stacks == Stacks::Python { "python" } else { "module" }.into(),
+    });
     let mut preload = libraries.interposer.clone().into_os_string();
     if let Some(devices) = simulated(record) {
         for name in RUNTIME_NAMES {

@@ -10,6 +10,7 @@
 //! | `others.rs` | training loops of packages: the Trainer of transformers, a model of timm, Lightning |
 //! | `harmless.rs` | what a program prints, computes and ends with, with and without memscope; every kind of start; names of modules |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
+//! | `stacks.rs` | `--stacks python`: lines against those that Python gives, and against PyTorch's own history |
 //! | `oom.rs` | out of memory: what is said at once, and what is kept |
 //!
 //! `torch.rs` finds the Python, runs a program and reads what it printed. Programs are in `programs/`: each prints one line of
@@ -27,4 +28,5 @@ mod oom;
 mod others;
 mod simulated;
 mod snapshots;
+mod stacks;
 mod torch;

@@ -6,6 +6,12 @@ pub const LOG_DIR: &str = "MEMSCOPE_LOG_DIR";
 /// `0` keeps the shim out of Python programs: PyTorch's tensors are recorded, without modules, phases and most categories.
 pub const SHIM: &str = "MEMSCOPE_SHIM";
 
+/// `python` records with each allocation the lines of the Python program that led to it. Set by `memscope run --stacks`.
+pub const STACKS: &str = "MEMSCOPE_STACKS";
+
+/// How many places on stacks a process tells at most, below the usual number: for tests of that bound.
+pub const STACK_NODES: &str = "MEMSCOPE_STACK_NODES";
+
 /// The session folder, for tools started inside a session. Set by `memscope run`.
 pub const SESSION: &str = "MEMSCOPE_SESSION";
 

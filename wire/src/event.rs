@@ -168,6 +168,10 @@ pub mod kind {
     pub const STEP: u16 = 52;
     /// [`super::Event::Scope`].
     pub const SCOPE: u16 = 53;
+    /// [`super::Event::StackNode`].
+    pub const STACK_NODE: u16 = 54;
+    /// [`super::Event::Stack`].
+    pub const STACK: u16 = 55;
 }
 
 /// Device ordinal of memory that belongs to no device (pinned host memory), and of one that could not be told.
@@ -223,6 +227,12 @@ pub enum Event {
     /// The thread is in the scope of this path, whose parts are joined by dots, and in none that it entered before; `NONE` is
     /// outside of all.
     Scope { path: TextId },
+    /// A place on a stack of the program's own language: `function`, at `line` of `file`, called from node `parent` (0: from
+    /// nowhere). Told before its first use, and possibly again. A node without a file is a remark, which `function` is.
+    StackNode { node: u64, parent: u64, file: TextId, function: TextId, line: u32 },
+    /// What the thread allocates from now on, it allocates at this node; 0 is nowhere. Not `whole`: the real place is deeper, and
+    /// there was no room for its nodes.
+    Stack { node: u64, whole: bool },
     /// What a hook could not do in this process, as a sentence for the report.
     Notice { text: TextId },
 }
@@ -292,6 +302,10 @@ impl Event {
             Event::Phase { name } => (kind::PHASE, [0, name.0, 0, 0, 0, 0]),
             Event::Step { number } => (kind::STEP, [number, 0, 0, 0, 0, 0]),
             Event::Scope { path } => (kind::SCOPE, [0, path.0, 0, 0, 0, 0]),
+            Event::StackNode { node, parent, file, function, line } => {
+                (kind::STACK_NODE, [node, parent, file.0, function.0, line as u64, 0])
+            }
+            Event::Stack { node, whole } => (kind::STACK, [node, !whole as u64, 0, 0, 0, 0]),
             Event::Notice { text } => (kind::NOTICE, [0, text.0, 0, 0, 0, 0]),
         }
     }
@@ -370,6 +384,14 @@ impl Event {
             kind::PHASE => Event::Phase { name: TextId(w[1]) },
             kind::STEP => Event::Step { number: w[0] },
             kind::SCOPE => Event::Scope { path: TextId(w[1]) },
+            kind::STACK_NODE => Event::StackNode {
+                node: w[0],
+                parent: w[1],
+                file: TextId(w[2]),
+                function: TextId(w[3]),
+                line: w[4] as u32,
+            },
+            kind::STACK => Event::Stack { node: w[0], whole: w[1] == 0 },
             kind::NOTICE => Event::Notice { text: TextId(w[1]) },
             _ => return None,
         })
@@ -429,6 +451,9 @@ mod tests {
             Event::Phase { name },
             Event::Step { number: u64::MAX },
             Event::Scope { path: name },
+            Event::StackNode { node: u64::MAX, parent: 1, file: name, function: TextId(7), line: u32::MAX },
+            Event::Stack { node: 1, whole: false },
+            Event::Stack { node: u64::MAX, whole: true },
             Event::Notice { text: name },
         ];
         for event in all {

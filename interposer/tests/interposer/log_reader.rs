@@ -157,6 +157,10 @@ impl Log {
                 Event::Phase { name } => format!("phase {}", text(name)),
                 Event::Step { number } => format!("step {number}"),
                 Event::Scope { path } => format!("at {}", text(path)),
+                Event::StackNode { node, parent, file, function, line } => {
+                    format!("place {node:x}: {}:{line}, {}, from {parent:x}", text(file), text(function))
+                }
+                Event::Stack { node, whole } => format!("in place {node:x}{}", if whole { "" } else { " or deeper" }),
                 Event::Notice { text: what } => format!("notice {}", text(what)),
                 Event::RefusedLine { line, device } => format!("refused on {device} at {}", text(line)),
             })

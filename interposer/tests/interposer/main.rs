@@ -8,6 +8,7 @@
 //! | `look_ups.rs` | the ways in which a program gets a driver function |
 //! | `records.rs` | what is recorded of calls and annotations; the header |
 //! | `tensors.rs` | PyTorch's allocators, by a libc10 of the same names |
+//! | `pythons.rs` | the lines of a Python program, in each version of Python that there is |
 //! | `processes.rs` | fork, vfork, clone, exec |
 //! | `threads.rs` | many threads, signals, address reuse |
 //! | `adversity.rs` | full and missing folders, limits, closed descriptors |
@@ -19,6 +20,7 @@ mod library;
 mod log_reader;
 mod look_ups;
 mod processes;
+mod pythons;
 mod recording;
 mod records;
 mod stage;

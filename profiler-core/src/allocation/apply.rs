@@ -11,6 +11,7 @@ use super::device::{Device, canonical, uuid_text};
 use super::model::{Changes, Failure, Marker, MarkerKind, Model, Retag};
 use super::process::{Change, MAX_NUMBER, Process};
 use super::row::{Allocation, AllocationId, flag};
+use super::stacks::StackNode;
 
 /// So many markers are looked through for the refusal whose line is told: it has just happened.
 const RECENT: usize = 1024;
@@ -151,6 +152,16 @@ impl Model {
                 let path = self.names.number(path);
                 let node = self.scope_of_path(path);
                 self.processes[at.process].threads.entry(at.thread).or_default().place(node);
+            }
+            Event::StackNode { node, parent, file, function, line } => {
+                let [file, function] = [file, function].map(|text| self.names.number(text));
+                if !self.stacks.add(node, parent, StackNode { parent: 0, file, line, function }) {
+                    self.doubts.over_limit += 1;
+                }
+            }
+            Event::Stack { node, whole } => {
+                let thread = process.threads.entry(at.thread).or_default();
+                (thread.stack, thread.stack_in_part) = (self.stacks.number(node), !whole);
             }
             Event::Notice { text } => {
                 let text = self.names.number(text);

@@ -23,6 +23,8 @@ pub(crate) struct Doubts {
     pub refused_too_late: u64,
     /// Events beyond what a session can number.
     pub over_limit: u64,
+    /// Allocations and blocks of whose stack there was room for the outer part only.
+    pub stacks_in_part: u64,
     /// Allocations and blocks whose free was never seen: their address was given again.
     pub missed_frees: u64,
     /// Their bytes.

@@ -20,11 +20,14 @@ impl Model {
         }
         let id = AllocationId(self.allocations.len() as u32);
         let process = &mut self.processes[at.process];
+        let thread = process.threads.get(&at.thread).copied().unwrap_or_default();
+        self.doubts.stacks_in_part += u64::from(thread.stack_in_part);
         let allocation = Allocation {
             birth_ticks: process.ticks.unwrap_or_default(),
             step: process.step,
             phase: process.phase,
-            scope: process.threads.get(&at.thread).map_or(0, |thread| thread.scope),
+            scope: thread.scope,
+            stack: thread.stack,
             thread: at.thread,
             process: at.process as u32,
             requested: allocation.requested.min(allocation.bytes),

@@ -18,12 +18,14 @@ mod model;
 mod names;
 mod process;
 mod row;
+mod stacks;
 
 pub use device::Device;
 pub(crate) use device::canonical;
 pub use model::{Changes, DeviceProgress, Model, Progress, Retag, StepMark};
 pub use names::{Names, Scopes};
 pub use row::{Allocation, AllocationId, Container, flag};
+pub use stacks::{Sites, StackNode, Stacks};
 
 pub(crate) use model::{Failure, Marker, MarkerKind};
 pub(crate) use process::{Change, MAX_NUMBER, Process};

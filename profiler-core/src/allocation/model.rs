@@ -16,6 +16,7 @@ use super::doubts::Doubts;
 use super::names::{Names, Scopes};
 use super::process::Process;
 use super::row::{Allocation, AllocationId};
+use super::stacks::Stacks;
 
 /// A session as far as its entries have been applied.
 #[derive(Debug, Default)]
@@ -26,6 +27,7 @@ pub struct Model {
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) names: Names,
     pub(crate) scopes: Scopes,
+    pub(crate) stacks: Stacks,
     /// By the name of a module's path: its scope.
     pub(crate) paths: HashMap<u32, u32>,
     /// What hooks could not do, as sentences.
@@ -258,6 +260,11 @@ impl Model {
     /// The scopes that allocations refer to.
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
+    }
+
+    /// The places in the program that allocations refer to.
+    pub fn stacks(&self) -> &Stacks {
+        &self.stacks
     }
 
     /// The devices, without those that turned out to be another one.

@@ -16,12 +16,16 @@ use super::row::AllocationId;
 /// Deepest nesting of scopes that is told apart; deeper scopes count as the one at this depth.
 const MAX_DEPTH: u32 = 256;
 
-/// A thread's place in the tree of scopes.
+/// A thread's place in the trees of scopes and of stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Thread {
     /// Its innermost scope.
     pub scope: u32,
     depth: u32,
+    /// Where in the program it is.
+    pub stack: u32,
+    /// It is somewhere deeper, which had no room.
+    pub stack_in_part: bool,
 }
 
 impl Thread {

@@ -52,6 +52,8 @@ pub struct Allocation {
     pub phase: u32,
     /// Scope at birth, a node of the scope tree.
     pub scope: u32,
+    /// Where in the program it was made, a node of the tree of stacks.
+    pub stack: u32,
     /// Name from the last tag.
     pub name: u32,
     /// Thread at birth.
@@ -124,6 +126,7 @@ impl Allocation {
             step: 0,
             phase: 0,
             scope: 0,
+            stack: 0,
             name: 0,
             thread: 0,
             process: 0,

@@ -64,6 +64,18 @@ fn recording(model: &Model) -> Vec<Finding> {
             Detail::NotFollowed { what: what.clone() },
         )
     }));
+    if model.doubts.stacks_in_part > 0 {
+        let allocations = grouped(model.doubts.stacks_in_part);
+        let what = format!(
+            "allocations of whose stack only the outer part is known: {allocations}; there was no room for more"
+        );
+        findings.push(finding(
+            Severity::Warning,
+            what.clone(),
+            "the program has more different stacks than a process keeps: record a shorter part of it",
+            Detail::NotFollowed { what },
+        ));
+    }
     let dropped = sum(|process| process.counters.dropped).wrapping_add(model.doubts.over_limit);
     if dropped > 0 {
         findings.push(finding(

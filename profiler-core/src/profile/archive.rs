@@ -157,6 +157,11 @@ impl Archive {
         Ok(content)
     }
 
+    /// True when there is such a member.
+    pub fn has(&self, name: &str) -> bool {
+        self.zip.index_for_name(name).is_some()
+    }
+
     /// A member as a part of the file; its checksum holds.
     pub fn checked_slice(&mut self, name: &str) -> Result<Slice> {
         let slice = self.slice(name)?;

@@ -32,10 +32,11 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const FILE_SUFFIX: &str = ".mscope";
 
 /// Names of the tables; each is a member `<name>.parquet`.
-pub const TABLES: [&str; 11] = [
+pub const TABLES: [&str; 12] = [
     "allocations",
     "names",
     "scopes",
+    "stacks",
     "processes",
     "devices",
     "markers",
@@ -45,6 +46,9 @@ pub const TABLES: [&str; 11] = [
     "series",
     "findings",
 ];
+
+/// Tables that profiles of 0.1.0 do not have.
+const ADDED_TABLES: [&str; 1] = ["stacks"];
 
 const MANIFEST: &str = "manifest.json";
 

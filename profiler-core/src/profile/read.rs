@@ -16,7 +16,7 @@ use super::archive::{Archive, Slice};
 use super::decoder::survive;
 use super::table::Table;
 use super::write::{FORMAT, Manifest, ManifestHead};
-use super::{FORMAT_VERSION, MANIFEST, member};
+use super::{ADDED_TABLES, FORMAT_VERSION, MANIFEST, TABLES, member};
 
 /// A profile that is open.
 pub struct Profile {
@@ -102,6 +102,15 @@ impl Profile {
             Instant::Time(time) => self.snapshot_at(time)?,
         };
         Ok(report)
+    }
+
+    /// Its tables: those of [`TABLES`], without what older profiles do not have.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &'static str> + '_ {
+        TABLES.into_iter().filter(|table| !ADDED_TABLES.contains(table) || self.has_table(table))
+    }
+
+    pub(super) fn has_table(&self, table: &str) -> bool {
+        self.archive.borrow().has(&member(table))
     }
 
     /// The bytes of a table's Parquet file, checked.

@@ -4,7 +4,9 @@
 
 use parquet::errors::ParquetError;
 
-use crate::allocation::{Allocation, AllocationId, Change, Device, Model, Names, Process, Scopes, flag};
+use crate::allocation::{
+    Allocation, AllocationId, Change, Device, Model, Names, Process, Scopes, StackNode, Stacks, flag,
+};
 use crate::allocation::{MAX_NUMBER, canonical};
 use crate::error::Result;
 use crate::findings::{Detail, Finding};
@@ -27,6 +29,7 @@ impl Profile {
         let mut model = Model::new();
         model.session = self.session().clone();
         self.names_and_scopes(&mut model)?;
+        model.stacks = self.stacks(&mut model.names)?;
         self.devices_of(&mut model)?;
         self.processes_of(&mut model)?;
         let mut changes: Changes = vec![Vec::new(); model.processes.len()];
@@ -60,6 +63,27 @@ impl Profile {
             Ok(Scopes::of(parents.into_iter().map(number).zip(names.into_iter().map(number))))
         })?;
         Ok(())
+    }
+
+    /// The tree of stacks; only nowhere in profiles that do not have it.
+    pub(super) fn stacks(&self, names: &mut Names) -> Result<Stacks> {
+        if !self.has_table("stacks") {
+            return Ok(Stacks::default());
+        }
+        let table = self.table("stacks")?;
+        self.guard("stacks", || {
+            let (parents, lines) = (table.numbers("parent")?, table.numbers("line")?);
+            let (files, functions) = (table.texts("file")?, table.texts("function")?);
+            let number = |value: Option<u64>| value.unwrap_or_default() as u32;
+            let mut name = |text: Option<String>| names.number_of(&text.unwrap_or_default());
+            let nodes = parents.into_iter().zip(lines).zip(files.into_iter().zip(functions));
+            Ok(Stacks::of(nodes.map(|((parent, line), (file, function))| StackNode {
+                parent: number(parent),
+                file: name(file),
+                line: number(line),
+                function: name(function),
+            })))
+        })
     }
 
     fn devices_of(&self, model: &mut Model) -> Result<()> {

@@ -45,6 +45,8 @@ impl Rows {
         whole("function", |row, name| row.function = name as u32)?;
         whole("thread", |row, thread| row.thread = thread as u32)?;
         whole("flags", |row, flags| row.flags = flags as u8 & !flag::DEAD)?;
+        let stacks = table.added_column(group, "stack")?;
+        allocations.iter_mut().zip(stacks).for_each(|(row, stack)| row.stack = stack.unwrap_or_default() as u32);
         let mut optional = |name: &str, set: fn(&mut Allocation, Option<u64>)| {
             let values = table.column(group, name)?.numbers();
             allocations.iter_mut().zip(values).for_each(|(row, value)| set(row, value));

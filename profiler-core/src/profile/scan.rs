@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use memscope_wire::{Category, MemoryKind, Origin};
 use parquet::errors::{ParquetError, Result as TableResult};
 
-use crate::allocation::{Allocation, flag};
+use crate::allocation::{Allocation, Names, Sites, Stacks, flag};
 use crate::error::Result;
 use crate::journal::entry::Nanoseconds;
 use crate::report::{Held, Moment, Snapshot, Tops, Words};
@@ -114,7 +114,7 @@ impl Profile {
     ) -> Result<Snapshot> {
         let mut tops = Tops::default();
         for row in rows.iter().filter(|row| u32::from(row.allocation.device) == device && row.counts()) {
-            tops.add(row.held);
+            tops.add(Held { site: words.sites.site(row.held.site), ..row.held });
         }
         let devices = self.devices()?;
         let uuid = devices.into_iter().find(|row| row.id == device).map(|row| row.uuid).unwrap_or_default();
@@ -189,6 +189,10 @@ fn live_in_group(table: &Table<Slice>, group: usize, when: When) -> TableResult<
         let all = table.column(group, name)?.numbers();
         Ok::<Vec<Option<u64>>, ParquetError>(live.iter().map(|row| all.get(*row).copied().flatten()).collect())
     };
+    let pick_added = |name: &str| {
+        let all = table.added_column(group, name)?;
+        Ok::<Vec<Option<u64>>, ParquetError>(live.iter().map(|row| all.get(*row).copied().flatten()).collect())
+    };
     let columns = Columns {
         birth: pick("birth_order")?,
         time: pick("birth_ns")?,
@@ -202,6 +206,7 @@ fn live_in_group(table: &Table<Slice>, group: usize, when: When) -> TableResult<
         device: pick("device")?,
         step: pick("step")?,
         scope: pick("scope")?,
+        stack: pick_added("stack")?,
         name: pick("name")?,
         function: pick("function")?,
         flags: pick("flags")?,
@@ -223,6 +228,7 @@ struct Columns {
     device: Vec<Option<u64>>,
     step: Vec<Option<u64>>,
     scope: Vec<Option<u64>>,
+    stack: Vec<Option<u64>>,
     name: Vec<Option<u64>>,
     function: Vec<Option<u64>>,
     flags: Vec<Option<u64>>,
@@ -241,6 +247,7 @@ impl Columns {
             name: value(&self.name) as u32,
             scope: value(&self.scope) as u32,
             function: value(&self.function) as u32,
+            site: value(&self.stack) as u32,
             step: self.step[row],
             process: value(&self.process) as u32,
         };
@@ -263,6 +270,10 @@ pub(super) struct ProfileWords {
     names: Vec<Option<String>>,
     scopes: Vec<Option<String>>,
     pids: Vec<Option<u64>>,
+    stacks: Stacks,
+    /// The names of files and functions in the tree of stacks.
+    in_stacks: Names,
+    sites: Sites,
 }
 
 impl ProfileWords {
@@ -272,7 +283,12 @@ impl ProfileWords {
             profile.guard(table, || open.texts(column))
         };
         let processes = profile.table("processes")?;
+        let mut in_stacks = Names::new();
+        let stacks = profile.stacks(&mut in_stacks)?;
         Ok(ProfileWords {
+            sites: Sites::of(&stacks, &in_stacks),
+            stacks,
+            in_stacks,
             names: texts("names", "text")?,
             scopes: texts("scopes", "path")?,
             pids: profile.guard("processes", || processes.numbers("pid"))?,
@@ -287,6 +303,10 @@ impl Words for ProfileWords {
 
     fn scope(&self, node: u32) -> String {
         self.scopes.get(node as usize).cloned().flatten().unwrap_or_default()
+    }
+
+    fn line(&self, node: u32) -> String {
+        self.stacks.text(node, &self.in_stacks)
     }
 
     fn pid(&self, process: u32) -> u32 {

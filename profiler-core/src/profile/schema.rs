@@ -30,6 +30,7 @@ pub(super) const ALLOCATIONS: &[Field] = &[
     required("function", Narrow(32), Dictionary),
     required("thread", Narrow(32), Dictionary),
     required("flags", Narrow(8), Dictionary),
+    required("stack", Narrow(32), Dictionary),
 ];
 
 pub(super) const NAMES: &[Field] = &[required("id", Narrow(32), Delta), required("text", Text, Plain)];
@@ -39,6 +40,14 @@ pub(super) const SCOPES: &[Field] = &[
     required("parent", Narrow(32), Delta),
     required("name", Narrow(32), Dictionary),
     required("path", Text, Plain),
+];
+
+pub(super) const STACKS: &[Field] = &[
+    required("id", Narrow(32), Delta),
+    required("parent", Narrow(32), Delta),
+    required("file", Text, Dictionary),
+    required("line", Narrow(32), Dictionary),
+    required("function", Text, Dictionary),
 ];
 
 pub(super) const PROCESSES: &[Field] = &[

@@ -310,6 +310,11 @@ impl<R: ChunkReader + 'static> Table<R> {
         if self.has(name) { self.numbers(name) } else { Ok(Vec::new()) }
     }
 
+    /// Numbers of one group of such a column.
+    pub fn added_column(&self, group: usize, name: &str) -> Result<Vec<Option<u64>>> {
+        if self.has(name) { Ok(self.column(group, name)?.numbers()) } else { Ok(Vec::new()) }
+    }
+
     /// The same of texts.
     pub fn added_texts(&self, name: &str) -> Result<Vec<Option<String>>> {
         if self.has(name) { self.texts(name) } else { Ok(Vec::new()) }

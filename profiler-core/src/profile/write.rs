@@ -81,6 +81,7 @@ pub fn write(model: &Model, path: impl AsRef<Path>, force: bool) -> Result<Repor
     })?;
     table("names", schema::NAMES, 1, &mut |_| tables.names())?;
     table("scopes", schema::SCOPES, 1, &mut |_| tables.scopes())?;
+    table("stacks", schema::STACKS, 1, &mut |_| tables.stacks())?;
     table("processes", schema::PROCESSES, 1, &mut |_| tables.processes())?;
     table("devices", schema::DEVICES, 1, &mut |_| tables.devices(&manifest.report))?;
     table("markers", schema::MARKERS, 1, &mut |_| tables.markers())?;
@@ -167,6 +168,7 @@ impl Tables<'_> {
             Column::narrow(each().map(|allocation| allocation.function)),
             Column::narrow(each().map(|allocation| allocation.thread)),
             Column::narrow(each().map(|allocation| u32::from(allocation.flags))),
+            Column::narrow(each().map(|allocation| allocation.stack)),
         ]
     }
 
@@ -183,6 +185,19 @@ impl Tables<'_> {
             Column::narrow(ids.clone().map(|id| scopes.parent(id))),
             Column::narrow(ids.clone().map(|id| scopes.name(id))),
             Column::text(ids.map(|id| scopes.path(id, names))),
+        ]
+    }
+
+    fn stacks(&self) -> Vec<Column> {
+        let ids = 0..self.model.stacks.len() as u32;
+        let each = || ids.clone().map(|id| self.model.stacks.node(id));
+        let text = |name: u32| self.model.names.text(name);
+        vec![
+            Column::narrow(ids.clone()),
+            Column::narrow(each().map(|node| node.parent)),
+            Column::text(each().map(|node| text(node.file))),
+            Column::narrow(each().map(|node| node.line)),
+            Column::text(each().map(|node| text(node.function))),
         ]
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: which figure goes to which key. Refuses: to compute over time (`timeline`) and to judge (`findings`).
 
-use crate::allocation::{Allocation, Model, flag};
+use crate::allocation::{Allocation, Model, Sites, flag};
 use crate::findings;
 use crate::journal::entry::{Nanoseconds, TelemetrySample};
 use crate::timeline::{DeviceFigures, Extreme as Largest, Lifetime, Merge, Settled, State, StepFigures, Walked};
@@ -34,6 +34,10 @@ impl Words for Model {
 
     fn scope(&self, node: u32) -> String {
         self.scopes.path(node, &self.names)
+    }
+
+    fn line(&self, node: u32) -> String {
+        self.stacks.text(node, &self.names)
     }
 
     fn pid(&self, process: u32) -> u32 {
@@ -229,7 +233,7 @@ fn totals(model: &Model) -> Totals {
 }
 
 /// What an allocation of a model is for a snapshot.
-pub(crate) fn held(model: &Model, allocation: &Allocation, lifetime: Lifetime) -> Held {
+pub(crate) fn held(model: &Model, sites: &Sites, allocation: &Allocation, lifetime: Lifetime) -> Held {
     Held {
         birth: lifetime.birth,
         time: model.processes[allocation.process as usize]
@@ -241,6 +245,7 @@ pub(crate) fn held(model: &Model, allocation: &Allocation, lifetime: Lifetime) -
         name: allocation.name,
         scope: allocation.scope,
         function: allocation.function,
+        site: sites.site(allocation.stack),
         step: allocation.step.checked_sub(1).map(|position| model.steps.value(position)),
         process: allocation.process,
     }
@@ -266,12 +271,13 @@ pub(crate) fn live_at<'m>(
 /// A state in detail.
 pub(crate) fn snapshot(model: &Model, settled: &Settled, device: usize, state: State) -> Snapshot {
     let mut tops = Tops::default();
+    let sites = Sites::of(&model.stacks, &model.names);
     let mut scope = None;
     for (allocation, lifetime) in live_at(model, &settled.lifetimes, device, state.order) {
         if lifetime.birth == state.order {
             scope = Some(model.scope(allocation.scope)).filter(|scope| !scope.is_empty());
         }
-        tops.add(held(model, allocation, lifetime));
+        tops.add(held(model, &sites, allocation, lifetime));
     }
     let moment = Moment {
         device: device_text(model, device),

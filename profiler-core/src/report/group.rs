@@ -9,6 +9,8 @@ use memscope_wire::Category;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::allocation::Stacks;
+
 use super::snapshot::{TOP, Words};
 use super::units;
 
@@ -25,12 +27,17 @@ pub struct Group {
     pub bytes: u64,
     /// How many.
     pub allocations: u64,
+    /// The program's line that made most of these bytes, where that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
 }
 
 /// Collects allocations by name, else scope, else function and size.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     sums: HashMap<(Label, Category), (u64, u64)>,
+    /// Bytes by where they were made, as far as that is known.
+    sites: HashMap<(Label, Category, u32), u64>,
 }
 
 /// What an allocation goes by, a number.
@@ -41,6 +48,9 @@ enum Label {
     /// All that tells these apart is their size.
     Function(u32, u64),
 }
+
+/// What is counted together apart from its text: its category, and the size of each where that matters.
+type Alike = (Category, Option<u64>);
 
 /// Bytes and how many; and the name, where there is one and no other.
 type Sums = (u64, u64, Option<Label>);
@@ -55,18 +65,59 @@ pub(crate) struct Together {
     pub allocations: u64,
     /// The name that all of them have; `None` where names differ, or where there is none.
     pub name: Option<String>,
+    /// The site where most of the bytes were made.
+    pub site: Option<u32>,
+}
+
+impl Label {
+    fn of((name, scope, function): (u32, u32, u32), bytes: u64) -> Label {
+        match (name, scope) {
+            (0, 0) => Label::Function(function, bytes),
+            (0, scope) => Label::Scope(scope),
+            (name, _) => Label::Name(name),
+        }
+    }
+
+    /// Its text, and the size of each where that is what tells it apart.
+    fn text(self, words: &impl Words) -> (String, Option<u64>) {
+        match self {
+            Label::Name(number) => (words.name(number), None),
+            Label::Scope(node) => (words.scope(node), None),
+            // A block of an allocator has no function.
+            Label::Function(0, each) => ("(outside all scopes)".to_owned(), Some(each)),
+            Label::Function(number, each) => (words.name(number), Some(each)),
+        }
+    }
 }
 
 impl Groups {
     /// Takes in one allocation: the numbers of its name, scope and function, and its bytes.
-    pub fn add(&mut self, (name, scope, function): (u32, u32, u32), category: Category, bytes: u64) {
-        let label = match (name, scope) {
-            (0, 0) => Label::Function(function, bytes),
-            (0, scope) => Label::Scope(scope),
-            (name, _) => Label::Name(name),
-        };
+    pub fn add(&mut self, labels: (u32, u32, u32), category: Category, bytes: u64) {
+        let label = Label::of(labels, bytes);
         let sum = self.sums.entry((label, category)).or_default();
         *sum = (sum.0.wrapping_add(bytes), sum.1 + 1);
+    }
+
+    /// The same allocation was made at a site, a node of the tree of stacks.
+    pub fn made_at(&mut self, labels: (u32, u32, u32), (category, bytes): (Category, u64), site: u32) {
+        if site != Stacks::NOWHERE {
+            let sum = self.sites.entry((Label::of(labels, bytes), category, site)).or_default();
+            *sum = sum.wrapping_add(bytes);
+        }
+    }
+
+    /// Of what is counted together, by pattern: the site where most bytes were made.
+    fn largest_sites(&self, words: &impl Words) -> HashMap<(String, Alike), u32> {
+        let mut sums: HashMap<(String, Alike), HashMap<u32, u64>> = HashMap::new();
+        for ((label, category, site), bytes) in &self.sites {
+            let (text, each) = label.text(words);
+            let sum = sums.entry((pattern(&text), (*category, each))).or_default().entry(*site).or_default();
+            *sum = sum.wrapping_add(*bytes);
+        }
+        let largest = |sites: HashMap<u32, u64>| {
+            sites.into_iter().max_by_key(|(site, bytes)| (*bytes, std::cmp::Reverse(*site))).map(|(site, _)| site)
+        };
+        sums.into_iter().filter_map(|(key, sites)| Some((key, largest(sites)?))).collect()
     }
 
     /// The groups that hold most.
@@ -75,7 +126,8 @@ impl Groups {
             .every(words)
             .map(|held| {
                 let category = held.category.name().to_owned();
-                Group { name: held.label, category, bytes: held.bytes, allocations: held.allocations }
+                let line = held.site.map(|site| words.line(site));
+                Group { name: held.label, category, bytes: held.bytes, allocations: held.allocations, line }
             })
             .collect();
         groups.sort_by(|a, b| (b.bytes, &a.name, &a.category).cmp(&(a.bytes, &b.name, &b.category)));
@@ -86,13 +138,7 @@ impl Groups {
     /// All groups, in no order.
     pub fn every(&self, words: &impl Words) -> impl Iterator<Item = Together> {
         let texts = self.sums.iter().map(|((label, category), sum)| {
-            let (text, each) = match *label {
-                Label::Name(number) => (words.name(number), None),
-                Label::Scope(node) => (words.scope(node), None),
-                // A block of an allocator has no function.
-                Label::Function(0, each) => ("(outside all scopes)".to_owned(), Some(each)),
-                Label::Function(number, each) => (words.name(number), Some(each)),
-            };
+            let (text, each) = label.text(words);
             let named = matches!(label, Label::Name(_));
             (text, (*category, each), (sum.0, sum.1, named.then_some(*label)))
         });
@@ -100,10 +146,13 @@ impl Groups {
         let add = |sum: Sums, more: Sums| {
             (sum.0.wrapping_add(more.0), sum.1 + more.1, sum.2.filter(|one| more.2 == Some(*one)))
         };
-        together(texts, add).map(|(text, (category, each), (bytes, allocations, one))| {
+        let sites = self.largest_sites(words);
+        together(texts, add).map(move |(text, (category, each), (bytes, allocations, one))| {
+            // What stands alone has its own name, which has the pattern of its group.
+            let site = sites.get(&(pattern(&text), (category, each))).copied();
             let each = each.filter(|_| allocations > 1);
             let label = each.map_or_else(|| text.clone(), |each| format!("{text}, {} each", units::bytes(each)));
-            Together { label, category, bytes, allocations, name: one.map(|_| text) }
+            Together { label, category, bytes, allocations, name: one.map(|_| text), site }
         })
     }
 }

@@ -375,6 +375,9 @@ pub struct LargeAllocation {
     pub time_s: f64,
     /// The driver's function; `null` for a block.
     pub function: Option<String>,
+    /// The program's line that made it, where that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
     /// Process id.
     pub pid: u32,
     /// Address in the process.

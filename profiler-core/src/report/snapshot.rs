@@ -29,6 +29,8 @@ pub(crate) struct Held {
     pub name: u32,
     pub scope: u32,
     pub function: u32,
+    /// Where in the program it was made: a node of the tree of stacks, the same for the same line.
+    pub site: u32,
     pub step: Option<u64>,
     pub process: u32,
 }
@@ -39,6 +41,8 @@ pub(crate) trait Words {
     fn name(&self, number: u32) -> String;
     /// A scope's path.
     fn scope(&self, node: u32) -> String;
+    /// A place in the program; empty for nowhere.
+    fn line(&self, node: u32) -> String;
     /// A process's id.
     fn pid(&self, process: u32) -> u32;
 }
@@ -68,6 +72,7 @@ impl Tops {
         let sum = self.scopes.entry(held.scope).or_default();
         *sum = sum.and(Sum { bytes: held.requested, allocations: 1, live });
         self.groups.add((held.name, held.scope, held.function), held.category, held.requested);
+        self.groups.made_at((held.name, held.scope, held.function), (held.category, held.requested), held.site);
         let key = (held.requested, std::cmp::Reverse(held.birth));
         if self.largest.len() == TOP {
             if self.largest.first().is_some_and(|smallest| key < *smallest) {
@@ -107,6 +112,7 @@ impl Tops {
             step: held.step,
             time_s: seconds(held.time),
             function: some(words.name(held.function)),
+            line: some(words.line(held.site)),
             pid: words.pid(held.process),
             address: held.address,
         })

@@ -20,6 +20,10 @@ impl Page {
         }
         for group in at.top_groups.iter().take(ROWS) {
             self.held("  ", (group.bytes, group.allocations), &group.category, &group.name);
+            if let Some(line) = &group.line {
+                let indent = " ".repeat(15);
+                self.line(format!("{indent}made at {}", fit(line, WIDTH - indent.len() - 8)));
+            }
         }
         if at.top_scope_groups.iter().any(|group| !group.scope.is_empty()) {
             self.title("Scopes that hold most");

@@ -32,6 +32,7 @@ pub enum Command {
     Techniques(TechniquesArguments),
     Attach(AttachArguments),
     View(ViewArguments),
+    Gui(GuiArguments),
     Top(TopArguments),
     Report(ReportArguments),
     Export(ExportArguments),
@@ -332,6 +333,20 @@ pub struct ViewArguments {
 
     #[command(flatten)]
     pub screen: ScreenArguments,
+}
+
+/// Opens profiles and running sessions in a window.
+#[derive(Args, Debug)]
+#[command(after_help = "The window is a program of its own, memscope-gui, so that a server needs no window toolkit.
+
+Examples:
+  memscope gui memscope-train-4242.mscope
+  memscope gui memscope-train-4242.mscope.session
+  memscope gui before.mscope after.mscope")]
+pub struct GuiArguments {
+    /// Each becomes a tab: a .mscope file, a session folder, or the id of a session or of a process of it.
+    #[arg(value_name = "FILE|SESSION", value_hint = ValueHint::AnyPath)]
+    pub sources: Vec<PathBuf>,
 }
 
 /// Shows every GPU of this machine and every process on it; what runs under memscope with what its memory is for.

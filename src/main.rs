@@ -36,6 +36,7 @@ fn main() {
         Command::Techniques(techniques) => commands::techniques::techniques(techniques),
         Command::Attach(attach) => commands::attach::attach(attach),
         Command::View(view) => commands::view::view(view),
+        Command::Gui(gui) => commands::gui::gui(gui),
         Command::Top(top) => commands::top::top(top),
         Command::Report(report) => commands::report::report(report),
         Command::Export(export) => commands::export::export(export),

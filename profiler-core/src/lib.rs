@@ -5,6 +5,7 @@
 
 pub mod allocation;
 pub mod clock;
+pub mod colours;
 pub mod error;
 pub mod explorer;
 pub mod export;

@@ -7,6 +7,7 @@ pub mod demo;
 pub mod devices;
 pub mod doctor;
 pub mod export;
+pub mod gui;
 pub mod live;
 pub mod pages;
 pub mod recover;

@@ -6,12 +6,14 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Room, and the rooms that it may depend on.
-const ALLOWED: [(&str, &[&str]); 10] = [
+const ALLOWED: [(&str, &[&str]); 11] = [
     ("memscope-wire", &[]),
     ("memscope-client", &[]),
     ("memscope-interposer", &["memscope-wire"]),
     ("memscope-core", &["memscope-wire"]),
     ("memscope-tui", &["memscope-core"]),
+    // Alone: what nothing else depends on, a server does not install.
+    ("memscope-gui", &["memscope-core"]),
     ("memscope-kernels", &[]),
     ("memscope-simulator", &["memscope-kernels", "memscope-wire"]),
     ("memscope-runtime", &[]),

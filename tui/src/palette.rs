@@ -1,11 +1,10 @@
 //! Which colour means what.
 //!
-//! Owns: the palettes, and what is left of them on terminals with fewer colours. Refuses: shapes (`glyphs`).
-//!
-//! The colour-blind-safe palette is the one of Okabe and Ito ("Color universal design", 2008); its black, which no terminal
-//! shows on black, is a grey here.
+//! Owns: what is left of core's palettes on terminals with fewer colours. Refuses: shapes (`glyphs`).
 
 use memscope_core::Category;
+pub use memscope_core::colours::Foreign;
+use memscope_core::colours::{Background, Colours, Palette as Table, Rgb};
 use ratatui::style::{Color, Modifier, Style};
 
 /// A choice of colours.
@@ -42,58 +41,26 @@ pub struct Palette {
     pub depth: Depth,
 }
 
-/// Parts of a device's memory beside the program's allocations.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Foreign {
-    /// Contexts, libraries: of the program, and not allocated by it.
-    Unexplained,
-    /// Of other processes.
-    Others,
-    /// Of firmware and driver.
-    Firmware,
-    /// Of nobody that the driver names.
-    Unowned,
-}
-
 /// A colour as 24 bits, and its nearest in meaning among the 16.
-type Ink = (u32, Color);
+type Ink = (Rgb, Color);
 
-/// Categories by number: unknown, weights, gradients, activations, optimizer, inputs, workspace.
-const DEFAULT: [Ink; 7] = [
-    (0x8b95a1, Color::Gray),
-    (0x4c9be8, Color::LightBlue),
-    (0xf0883e, Color::LightRed),
-    (0x57c26d, Color::LightGreen),
-    (0xb083f0, Color::LightMagenta),
-    (0x3fc5c9, Color::LightCyan),
-    (0xe6c84b, Color::LightYellow),
+/// Categories by number, among the 16: unknown, weights, gradients, activations, optimizer, inputs, workspace.
+const DEFAULT: [Color; 7] = [
+    Color::Gray,
+    Color::LightBlue,
+    Color::LightRed,
+    Color::LightGreen,
+    Color::LightMagenta,
+    Color::LightCyan,
+    Color::LightYellow,
 ];
 
-const OKABE_ITO: [Ink; 7] = [
-    (0x999999, Color::Gray),
-    (0x0072b2, Color::Blue),
-    (0xd55e00, Color::Red),
-    (0x009e73, Color::Green),
-    (0xcc79a7, Color::LightMagenta),
-    (0x56b4e9, Color::LightCyan),
-    (0xf0e442, Color::LightYellow),
-];
+const OKABE_ITO: [Color; 7] =
+    [Color::Gray, Color::Blue, Color::Red, Color::Green, Color::LightMagenta, Color::LightCyan, Color::LightYellow];
 
 /// Error, warning, good, accent, faint; with each palette but mono.
-const ROLES: [Ink; 5] = [
-    (0xff6b62, Color::LightRed),
-    (0xe3b341, Color::LightYellow),
-    (0x6cc070, Color::LightGreen),
-    (0x79b8ff, Color::LightCyan),
-    (0x7d8590, Color::DarkGray),
-];
-const OKABE_ITO_ROLES: [Ink; 5] = [
-    (0xd55e00, Color::Red),
-    (0xe69f00, Color::Yellow),
-    (0x009e73, Color::Green),
-    (0x56b4e9, Color::LightCyan),
-    (0x8a8a8a, Color::DarkGray),
-];
+const ROLES: [Color; 5] = [Color::LightRed, Color::LightYellow, Color::LightGreen, Color::LightCyan, Color::DarkGray];
+const OKABE_ITO_ROLES: [Color; 5] = [Color::Red, Color::Yellow, Color::Green, Color::LightCyan, Color::DarkGray];
 
 impl Scheme {
     /// Its name, as in the configuration.
@@ -152,11 +119,12 @@ impl Palette {
 
     /// A category's colour; [`Color::Reset`] in mono.
     pub fn category(&self, category: Category) -> Color {
-        match self.scheme {
-            Scheme::Default => self.ink(DEFAULT[category as usize]),
-            Scheme::ColourBlind => self.ink(OKABE_ITO[category as usize]),
-            Scheme::Mono => Color::Reset,
-        }
+        let of_16 = match self.scheme {
+            Scheme::Default => DEFAULT[category as usize],
+            Scheme::ColourBlind => OKABE_ITO[category as usize],
+            Scheme::Mono => return Color::Reset,
+        };
+        self.ink((self.table().category(category), of_16))
     }
 
     /// A category's name or figure.
@@ -169,15 +137,15 @@ impl Palette {
         match self.depth {
             Depth::None => Style::new(),
             _ if self.mono() => Style::new(),
-            _ => Style::new().fg(self.ink((0x4a5260, Color::DarkGray))),
+            _ => Style::new().fg(self.ink((self.table().idle, Color::DarkGray))),
         }
     }
 
     /// What is in use and none of the program's allocations.
     pub fn foreign(&self, what: Foreign) -> Style {
-        const INKS: [Ink; 4] =
-            [(0xb08968, Color::Red), (0x5f7299, Color::Blue), (0x434b57, Color::DarkGray), (0x6e6480, Color::Magenta)];
-        if self.mono() { Style::new() } else { Style::new().fg(self.ink(INKS[what as usize])) }
+        const OF_16: [Color; 4] = [Color::Red, Color::Blue, Color::DarkGray, Color::Magenta];
+        let ink = (self.table().foreign(what), OF_16[what as usize]);
+        if self.mono() { Style::new() } else { Style::new().fg(self.ink(ink)) }
     }
 
     /// What failed.
@@ -214,22 +182,30 @@ impl Palette {
     pub fn selected(&self) -> Style {
         match self.depth {
             Depth::True | Depth::Indexed if !self.mono() => {
-                Style::new().bg(self.ink((0x2d3748, Color::DarkGray))).add_modifier(Modifier::BOLD)
+                Style::new().bg(self.ink((self.table().selected, Color::DarkGray))).add_modifier(Modifier::BOLD)
             }
             _ => Style::new().add_modifier(Modifier::REVERSED),
         }
     }
 
     fn role(&self, role: usize, plain: Modifier) -> Style {
-        match self.scheme {
-            Scheme::Default => Style::new().fg(self.ink(ROLES[role])),
-            Scheme::ColourBlind => Style::new().fg(self.ink(OKABE_ITO_ROLES[role])),
-            Scheme::Mono => Style::new().add_modifier(plain),
-        }
+        let of_16 = match self.scheme {
+            Scheme::Default => ROLES[role],
+            Scheme::ColourBlind => OKABE_ITO_ROLES[role],
+            Scheme::Mono => return Style::new().add_modifier(plain),
+        };
+        let Colours { error, warning, good, accent, faint, .. } = *self.table();
+        Style::new().fg(self.ink(([error, warning, good, accent, faint][role], of_16)))
+    }
+
+    /// The colours that the window has too. A terminal's background is not known: most are dark.
+    fn table(&self) -> &'static Colours {
+        let table = if self.scheme == Scheme::ColourBlind { Table::ColourBlind } else { Table::Default };
+        table.on(Background::Dark)
     }
 
     fn ink(&self, (rgb, ansi): Ink) -> Color {
-        let [_, red, green, blue] = rgb.to_be_bytes();
+        let [red, green, blue] = rgb;
         match self.depth {
             Depth::None => Color::Reset,
             Depth::Ansi => ansi,

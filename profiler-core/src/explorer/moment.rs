@@ -7,7 +7,7 @@ use memscope_wire::MemoryKind;
 use crate::allocation::{Model, flag};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, EventRows};
-use crate::timeline::{Series, State, Walk};
+use crate::timeline::{MarkerMoment, Series, State, Walk};
 
 use super::part::{Part, order_at};
 use super::query::At;
@@ -34,6 +34,13 @@ pub(super) fn place(model: &Model, walk: &Walk, part: Part, at: At, ended: bool)
         At::Peak => state(track.and_then(|track| track.figures.live)),
         At::Step(number) => state(track.and_then(|track| Some(track.step_named(number)?.1.peak))),
         At::Time(time) => Place::Past(order_at(model, walk, time), None),
+        At::Refused(time) => {
+            let refused = |moment: &&MarkerMoment| {
+                moment.time == time && model.markers[moment.marker as usize].failure().is_some()
+            };
+            let refused = walk.markers.iter().filter(refused).map(|moment| moment.order).max();
+            Place::Past(refused.unwrap_or_else(|| order_at(model, walk, time)), None)
+        }
     }
 }
 

@@ -71,6 +71,9 @@ pub enum At {
     Time(Nanoseconds),
     /// Where live bytes were largest within this step of the target.
     Step(u64),
+    /// Right after the last allocation that was refused at this time; without one, as [`At::Time`]. A program that ends because
+    /// of it may give its memory back at that very time: what filled memory is seen here.
+    Refused(Nanoseconds),
 }
 
 /// The live allocations: which, in what order, and how many of them as text.

@@ -46,7 +46,7 @@ impl App {
     pub(crate) fn cursor(&self) -> Option<u64> {
         match self.at {
             At::Live => None,
-            At::Time(time) => Some(time.0),
+            At::Time(time) | At::Refused(time) => Some(time.0),
             At::Peak | At::Step(_) => (self.answer.at == self.at).then_some(self.answer.now.state.time.0),
         }
     }
@@ -147,7 +147,9 @@ impl App {
         };
         let after = |cursor: u64| refusals.iter().find(|time| **time > cursor);
         let time = *self.cursor().and_then(after).unwrap_or(first);
-        self.set_cursor(time);
+        self.window.begin = self.span().start;
+        self.at = At::Refused(Nanoseconds(time));
+        self.window.begin = self.span().start;
         if refusals.len() > 1 {
             let number = refusals.iter().filter(|other| **other <= time).count();
             self.say(format!("Refused allocation {number} of {}.", refusals.len()));

@@ -102,7 +102,7 @@ fn moment(app: &App) -> (String, Style) {
         At::Live if app.answer.session.state == Running::Live => ("LIVE", app.palette.good()),
         At::Live => ("END", app.palette.strong()),
         At::Peak => ("PEAK OF LIVE", app.palette.accent()),
-        At::Time(_) => ("AT", app.palette.accent()),
+        At::Time(_) | At::Refused(_) => ("AT", app.palette.accent()),
         At::Step(_) => ("STEP'S LIVE PEAK", app.palette.accent()),
     };
     let mut text = format!("{name} {time}");

@@ -30,7 +30,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
     let at = match app.at {
         At::Peak => " at the peak of live bytes",
         At::Step(_) => " at the step's peak of live bytes",
-        At::Live | At::Time(_) => "",
+        At::Live | At::Time(_) | At::Refused(_) => "",
     };
     let sampled =
         sample(now).map_or(String::new(), |rows| format!(", the device at {}", units::time(rows.time.0 as f64 / 1e9)));

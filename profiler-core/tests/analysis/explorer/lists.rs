@@ -1,6 +1,7 @@
 //! Lists, steps and holdings of sessions written by hand, with figures worked out by hand.
 
 use memscope_core::explorer::{At, Column, Explorer, Grouping, Limits, Query, Row, RowsQuery, Target};
+use memscope_core::journal::entry::Nanoseconds;
 use memscope_wire::{Category, Event, MemoryKind};
 
 use super::ended;
@@ -128,6 +129,30 @@ fn a_large_list_waits_for_its_turn_but_nobody_who_asks_anew_or_needs_to_know() {
     let answer = explorer.answer(&query);
     assert_eq!(answer.findings[0].detail.kind(), "oom");
     assert_eq!(answer.refusals.len(), 1);
+}
+
+#[test]
+fn what_a_refusal_met_is_seen_though_its_program_gave_it_back_at_that_very_time() {
+    let mut trace = Trace::new(&["train"], None);
+    trace.process(0, 4242);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    trace.now += 1_000_000;
+    trace.tagged(0, 0x1000_0000, 700, Category::Weights, "weight");
+    let (requested, free, total) = (1 << 30, 300, 1000);
+    let row = crate::trace::ALLOC_ROW;
+    let time = trace.now;
+    trace
+        .event(0, Event::AllocFailed { requested, free, total, device: 0, result: 2, row, memory: MemoryKind::Device });
+    trace.now = time;
+    trace.ended(0);
+    trace.end(1);
+    let mut explorer = ended::explorer(&trace.entries, FRESH);
+    let live = |at: At, explorer: &mut Explorer| ask(explorer, Target::All, at).now.state.rows.live_bytes();
+    let refused = ask(&mut explorer, Target::All, At::Live).refusals[0];
+    assert_eq!(live(At::Refused(refused), &mut explorer), 700);
+    assert_eq!(live(At::Time(refused), &mut explorer), 0, "right after the last change of that time");
+    let elsewhere = Nanoseconds(refused.0 - 1);
+    assert_eq!(live(At::Refused(elsewhere), &mut explorer), live(At::Time(elsewhere), &mut explorer));
 }
 
 #[test]

@@ -1,0 +1,191 @@
+//! Does what an action says.
+//!
+//! Owns: what each action does, and when a key is one. Refuses: keys while text is typed.
+
+use eframe::egui;
+use memscope_core::explorer::{At, Target};
+use memscope_core::journal::entry::Nanoseconds;
+
+use super::dialog::Dialog;
+use super::{App, Tab};
+use crate::action::{Action, TABLE};
+use crate::document::{first_oom, moment, target_of};
+use crate::shared::Selection;
+use crate::view::whole;
+
+/// How far a key moves: this share of what is seen.
+const PAN: f64 = 0.15;
+const ZOOM: f64 = 0.7;
+const NUDGE: f64 = 0.01;
+
+impl App {
+    /// Does what the keys of this frame ask for.
+    pub(super) fn keys(&mut self, context: &egui::Context) {
+        if context.text_edit_focused() {
+            return;
+        }
+        let mut wanted = Vec::new();
+        context.input_mut(|input| {
+            // Those with more modifiers first: Ctrl+Shift+E is not Ctrl+E.
+            for shifted in [true, false] {
+                let rows = TABLE.iter().flat_map(|row| row.keys.iter().map(move |key| (row.action, key)));
+                for (action, key) in rows.filter(|(_, key)| key.modifiers.shift == shifted) {
+                    if key.logical_key == egui::Key::Questionmark {
+                        // Shift is part of the sign on many keyboards.
+                        let pressed = input.key_pressed(egui::Key::Questionmark);
+                        wanted.extend(pressed.then_some(action));
+                    } else if input.consume_shortcut(key) {
+                        wanted.push(action);
+                    }
+                }
+            }
+        });
+        for action in wanted {
+            self.act(action, context);
+        }
+    }
+
+    /// Does it.
+    pub fn act(&mut self, action: Action, context: &egui::Context) {
+        let now = context.input(|input| input.time);
+        match action {
+            Action::Open => self.ask_for_a_file(),
+            Action::Close => self.close(self.shown),
+            Action::NextTab if !self.tabs.is_empty() => self.shown = (self.shown + 1) % self.tabs.len(),
+            Action::PreviousTab if !self.tabs.is_empty() => {
+                self.shown = (self.shown + self.tabs.len() - 1) % self.tabs.len();
+            }
+            Action::CopyText => self.copy(context),
+            Action::SaveSvg => self.save("svg"),
+            Action::SavePng => self.save("png"),
+            Action::Quit => context.send_viewport_cmd(egui::ViewportCommand::Close),
+            Action::Theme => self.settings.look.next_ground(),
+            Action::Palette => self.settings.look.colour_blind ^= true,
+            Action::Larger => context.set_zoom_factor((context.zoom_factor() + 0.1).min(4.0)),
+            Action::Smaller => context.set_zoom_factor((context.zoom_factor() - 0.1).max(0.4)),
+            Action::Shortcuts => {
+                self.dialog = match self.dialog {
+                    Some(Dialog::Shortcuts) => None,
+                    _ => Some(Dialog::Shortcuts),
+                }
+            }
+            Action::ClearSelection if self.dialog.is_some() => self.dialog = None,
+            action => {
+                if let Some(tab) = self.tabs.get_mut(self.shown) {
+                    tab.act(action, now);
+                }
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, position: usize) {
+        if position < self.tabs.len() {
+            self.tabs.remove(position);
+            if self.shown > position || self.shown == self.tabs.len() {
+                self.shown = self.shown.saturating_sub(1);
+            }
+        }
+    }
+}
+
+impl Tab {
+    fn act(&mut self, action: Action, now: f64) {
+        let answer = std::sync::Arc::clone(self.document.answer());
+        let shared = &mut self.document.shared;
+        let whole = whole(&answer);
+        let seen = shared.zoom.seen(whole);
+        let cursor = match shared.cursor {
+            At::Time(time) | At::Refused(time) => time.0,
+            _ => answer.now.state.time.0,
+        };
+        let share = if seen.contains(cursor) { seen.share(cursor) } else { 0.5 };
+        match action {
+            Action::GoPeak => shared.cursor = At::Peak,
+            Action::GoEnd => shared.cursor = At::Live,
+            Action::GoOom => {
+                if let Some(oom) = first_oom(&answer.findings) {
+                    (shared.cursor, shared.target) = (At::Refused(moment(oom)), target_of(&answer, &oom.device));
+                }
+            }
+            Action::StepBack | Action::StepForward => {
+                let forward = action == Action::StepForward;
+                let next = match (shared.cursor, answer.now.state.step) {
+                    (At::Step(step), _) | (_, Some(step)) if forward => step.saturating_add(1),
+                    (At::Step(step), _) | (_, Some(step)) => step.saturating_sub(1),
+                    _ => answer.step_marks.first().map_or(0, |(_, number)| *number),
+                };
+                let marks = &answer.step_marks;
+                let within = |(first, last): (&(_, u64), &(_, u64))| (first.1..=last.1).contains(&next);
+                if marks.first().zip(marks.last()).is_some_and(within) {
+                    shared.cursor = At::Step(next);
+                }
+            }
+            Action::CursorBack => {
+                let by = (seen.length() as f64 * NUDGE).ceil() as u64;
+                shared.cursor = At::Time(Nanoseconds(cursor.saturating_sub(by)));
+            }
+            Action::CursorForward => {
+                let by = (seen.length() as f64 * NUDGE).ceil() as u64;
+                shared.cursor = At::Time(Nanoseconds(cursor.saturating_add(by).min(whole.end)));
+            }
+            Action::ZoomIn => shared.zoom.show(seen.scaled(share, ZOOM, whole), whole, now),
+            Action::ZoomOut => shared.zoom.show(seen.scaled(share, 1.0 / ZOOM, whole), whole, now),
+            Action::ZoomAll => shared.zoom.show_all(now),
+            Action::ZoomRange => {
+                if let Some(range) = shared.range {
+                    shared.zoom.show(range, whole, now);
+                }
+            }
+            Action::PanBack => shared.zoom.show(seen.moved(-PAN, whole), whole, now),
+            Action::PanForward => shared.zoom.show(seen.moved(PAN, whole), whole, now),
+            Action::UndoZoom => drop(shared.zoom.undo()),
+            Action::RedoZoom => drop(shared.zoom.redo()),
+            Action::ClearRange => shared.range = None,
+            Action::ClearSelection => shared.selection = Selection::None,
+            Action::NextTarget => {
+                shared.target = next_target(shared.target, answer.devices.len(), answer.processes.len())
+            }
+            Action::Pane(pane) => {
+                self.pane = usize::from(pane).checked_sub(1).filter(|pane| *pane < self.below.len());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All, then each device, then each process; one alone is all.
+fn next_target(target: Target, devices: usize, processes: usize) -> Target {
+    let process = |position: usize| match processes {
+        2.. if position < processes => Target::Process(position as u32),
+        _ => Target::All,
+    };
+    let device = |position: usize| match devices {
+        2.. if position < devices => Target::Device(position as u16),
+        _ => process(0),
+    };
+    match target {
+        Target::All => device(0),
+        Target::Device(position) => device(usize::from(position) + 1),
+        Target::Process(position) => process(position as usize + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_come_one_after_the_other() {
+        let mut seen = vec![Target::All];
+        loop {
+            let next = next_target(seen[seen.len() - 1], 2, 2);
+            if next == Target::All {
+                break;
+            }
+            seen.push(next);
+        }
+        let (device, process) = (Target::Device, Target::Process);
+        assert_eq!(seen, [Target::All, device(0), device(1), process(0), process(1)]);
+        assert_eq!(next_target(Target::All, 1, 1), Target::All);
+    }
+}

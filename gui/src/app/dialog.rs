@@ -1,0 +1,163 @@
+//! What lies over the window: the field for a path, and the shortcut sheet.
+//!
+//! Owns: asking for a file or a place to write to. Refuses: to block the window while the system's own dialog is open.
+
+use std::path::{Path, PathBuf};
+
+use eframe::egui::{self, Grid, Key, Modal, RichText, ScrollArea, TextEdit};
+
+use super::App;
+use crate::action::TABLE;
+use crate::theme::Theme;
+
+/// What lies over the window.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Dialog {
+    /// The table of actions.
+    Shortcuts,
+    /// A path is typed, of a file to open.
+    Open(String),
+    /// A path is typed, of a picture to write, with its ending.
+    Save(String, &'static str),
+}
+
+/// So many completions are shown.
+const COMPLETIONS: usize = 8;
+
+impl App {
+    pub(super) fn ask_for_a_file(&mut self) {
+        self.dialog = Some(Dialog::Open(String::new()));
+    }
+
+    pub(super) fn dialogs(&mut self, context: &egui::Context, theme: &Theme) {
+        match self.dialog.take() {
+            None => {}
+            Some(Dialog::Shortcuts) => {
+                let open = shortcuts(context, theme);
+                self.dialog = open.then_some(Dialog::Shortcuts);
+            }
+            Some(Dialog::Open(mut text)) => match ask(context, theme, "Open a profile or a session", &mut text, true) {
+                Said::Nothing => self.dialog = Some(Dialog::Open(text)),
+                Said::Path(path) => self.open(&path, context),
+                Said::No => {}
+            },
+            Some(Dialog::Save(mut text, kind)) => {
+                let title = format!("Save the view as {}", kind.to_uppercase());
+                match ask(context, theme, &title, &mut text, false) {
+                    Said::Nothing => self.dialog = Some(Dialog::Save(text, kind)),
+                    Said::Path(path) => self.write(&path, kind, context),
+                    Said::No => {}
+                }
+            }
+        }
+    }
+}
+
+/// What the user said to a dialog.
+enum Said {
+    Nothing,
+    Path(PathBuf),
+    No,
+}
+
+fn ask(context: &egui::Context, theme: &Theme, title: &str, text: &mut String, exists: bool) -> Said {
+    let mut said = Said::Nothing;
+    let modal = Modal::new(egui::Id::unique("ask for a path")).show(context, |ui| {
+        ui.set_width(560.0);
+        ui.heading(title);
+        let label = ui.label("Path");
+        let field = ui.add(TextEdit::singleline(text).desired_width(f32::INFINITY).hint_text("/path/to/run.mscope"));
+        let field = field.labelled_by(label.id);
+        let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+        if !field.has_focus() && !entered {
+            field.request_focus();
+        }
+        for path in if exists { completions(text) } else { Vec::new() } {
+            if ui.link(&path).clicked() {
+                *text = path;
+            }
+        }
+        ui.label(RichText::new("A session may also be named by its id or a process id.").color(theme.faint()));
+        ui.horizontal(|ui| {
+            let name = if exists { "Open" } else { "Save" };
+            if (ui.button(name).clicked() || entered) && !text.trim().is_empty() {
+                said = Said::Path(expanded(text.trim()));
+            }
+            if ui.button("Cancel").clicked() {
+                said = Said::No;
+            }
+        });
+    });
+    if modal.should_close() { Said::No } else { said }
+}
+
+/// `~` is the home folder, as in a shell.
+fn expanded(text: &str) -> PathBuf {
+    match (text.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    }
+}
+
+/// Profiles and folders that begin like this, in the order of the alphabet.
+fn completions(text: &str) -> Vec<String> {
+    let (folder, begin) = match text.rfind('/') {
+        Some(at) => (&text[..=at], &text[at + 1..]),
+        None => ("", text),
+    };
+    let place = if folder.is_empty() { PathBuf::from(".") } else { expanded(folder) };
+    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let name = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_folder = entry.path().is_dir();
+        let fits = is_folder || Path::new(&name).extension().is_some_and(|ending| ending == "mscope");
+        let shown = !name.starts_with('.') || begin.starts_with('.');
+        (fits && shown && name.starts_with(begin))
+            .then(|| format!("{folder}{name}{}", if is_folder { "/" } else { "" }))
+    };
+    let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
+    names.sort_unstable();
+    names.truncate(COMPLETIONS);
+    names
+}
+
+/// Draws the table of actions; false once it is closed.
+fn shortcuts(context: &egui::Context, theme: &Theme) -> bool {
+    let modal = Modal::new(egui::Id::unique("shortcuts")).show(context, |ui| {
+        ui.heading("Shortcuts");
+        ScrollArea::vertical().max_height(560.0).show(ui, |ui| {
+            Grid::new("shortcuts").num_columns(3).striped(true).show(ui, |ui| {
+                for row in TABLE {
+                    let keys: Vec<String> = row.keys.iter().map(|key| context.format_shortcut(key)).collect();
+                    ui.label(RichText::new(keys.join(" or ")).monospace().color(theme.accent()));
+                    ui.label(row.name);
+                    ui.label(row.says);
+                    ui.end_row();
+                }
+            });
+        });
+        ui.label("In the timeline: a click sets the cursor, a drag chooses a range, the wheel zooms,");
+        ui.label("a drag with Shift or another button moves, and so does the wheel with Shift.");
+    });
+    !modal.should_close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_and_folders_are_completed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for name in ["train.mscope", "train.log", "other.mscope"] {
+            std::fs::write(folder.path().join(name), "").expect("written");
+        }
+        std::fs::create_dir(folder.path().join("train-old")).expect("a folder");
+        let place = folder.path().display();
+        assert_eq!(
+            completions(&format!("{place}/tr")),
+            [format!("{place}/train-old/"), format!("{place}/train.mscope")]
+        );
+        assert_eq!(completions("/no/such/folder/"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,261 @@
+//! The window: documents as tabs, what lies where, and what a frame is.
+//!
+//! Owns: the panes and the order in which a frame is made: take in what is new, do what keys ask for, draw, ask what is drawn.
+//! Refuses: to wait for anything.
+
+mod act;
+mod dialog;
+mod menu;
+mod saving;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use eframe::egui::{self, CentralPanel, Panel, RichText, ScrollArea, Ui};
+use memscope_core::explorer::Answer;
+
+use crate::document::{Document, Stage};
+use crate::panels::{findings, header, moment};
+use crate::settings::{self, Settings};
+use crate::theme::Theme;
+use crate::view::{View, ViewContext};
+use crate::views;
+
+use dialog::Dialog;
+
+/// The window's state.
+pub struct App {
+    tabs: Vec<Tab>,
+    shown: usize,
+    settings: Settings,
+    dialog: Option<Dialog>,
+    /// A sentence about what was done last, for a while.
+    said: Option<(String, f64)>,
+}
+
+/// A document and its views.
+struct Tab {
+    document: Document,
+    timeline: views::timeline::Timeline,
+    below: Vec<Box<dyn View>>,
+    /// Which of those is shown.
+    pane: Option<usize>,
+}
+
+impl Tab {
+    fn new(document: Document) -> Tab {
+        Tab { document, timeline: Default::default(), below: views::below(), pane: None }
+    }
+
+    /// The view that is copied and exported: the one below, else the timeline.
+    fn current(&mut self) -> &mut dyn View {
+        match self.pane {
+            Some(pane) => &mut *self.below[pane],
+            None => &mut self.timeline,
+        }
+    }
+}
+
+impl Default for App {
+    fn default() -> App {
+        App::new(Settings::default())
+    }
+}
+
+impl App {
+    /// A window without documents.
+    pub fn new(settings: Settings) -> App {
+        App { tabs: Vec::new(), shown: 0, settings, dialog: None, said: None }
+    }
+
+    /// The window as eframe makes it, with what was kept of the last one.
+    pub fn restore(creation: &eframe::CreationContext<'_>) -> App {
+        let kept = creation.storage.and_then(|storage| eframe::get_value(storage, settings::KEY));
+        App::new(kept.unwrap_or_default())
+    }
+
+    /// Opens a file or session as a new tab, and shows it; one that is open is only shown.
+    pub fn open(&mut self, path: &Path, context: &egui::Context) {
+        if let Some(known) = self.tabs.iter().position(|tab| tab.document.path == path) {
+            self.shown = known;
+            return;
+        }
+        let context = context.clone();
+        self.settings.opened(path);
+        self.add(Document::open(path, move || context.request_repaint()));
+    }
+
+    /// Adds a document as a new tab, and shows it.
+    pub fn add(&mut self, document: Document) {
+        self.tabs.push(Tab::new(document));
+        self.shown = self.tabs.len() - 1;
+    }
+
+    /// The document that is shown.
+    pub fn document(&self) -> Option<&Document> {
+        self.tabs.get(self.shown).map(|tab| &tab.document)
+    }
+
+    /// The same, to be changed.
+    pub fn document_mut(&mut self) -> Option<&mut Document> {
+        self.tabs.get_mut(self.shown).map(|tab| &mut tab.document)
+    }
+
+    /// What is kept for the next start.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The same, to be changed.
+    pub fn settings_mut(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+
+    fn say(&mut self, text: impl Into<String>, context: &egui::Context) {
+        self.said = Some((text.into(), context.input(|input| input.time)));
+    }
+
+    /// Draws a frame.
+    pub fn frame(&mut self, ui: &mut Ui) {
+        let context = ui.ctx().clone();
+        let theme = self.settings.look.apply(&context);
+        self.tabs.iter_mut().for_each(|tab| tab.document.poll());
+        self.dropped(&context);
+        self.keys(&context);
+        Panel::top("menu").show(ui, |ui| self.menu(ui, &theme));
+        match self.tabs.is_empty() {
+            true => self.welcome(ui, &theme),
+            false => self.shown(ui, &theme),
+        }
+        self.dialogs(&context, &theme);
+        for tab in &mut self.tabs {
+            let pane = tab.pane.map(|pane| &*tab.below[pane]);
+            let timeline: &dyn View = &tab.timeline;
+            tab.document.ask(|shared, query| {
+                timeline.ask(shared, query);
+                pane.into_iter().for_each(|view| view.ask(shared, query));
+            });
+        }
+    }
+
+    fn shown(&mut self, ui: &mut Ui, theme: &Theme) {
+        let others: Vec<(String, Arc<Answer>)> = (self.tabs.iter().enumerate())
+            .filter(|(position, _)| *position != self.shown)
+            .map(|(_, tab)| (tab.document.name.clone(), Arc::clone(tab.document.answer())))
+            .collect();
+        let Some(tab) = self.tabs.get_mut(self.shown) else { return };
+        match tab.document.stage() {
+            Stage::Failed(failure) => failed(ui, &failure, theme),
+            Stage::Ready => tab.ui(ui, theme, &others),
+            Stage::Summary(report) => {
+                Panel::top("header").show(ui, |ui| header::stored_ui(ui, &report, theme));
+                opening(ui, &tab.document.path);
+            }
+            Stage::Opening => opening(ui, &tab.document.path),
+        }
+    }
+
+    fn welcome(&mut self, ui: &mut Ui, theme: &Theme) {
+        let mut wanted = None;
+        CentralPanel::default_margins().show(ui, |ui| {
+            ui.add_space(ui.available_height() / 4.0);
+            ui.vertical_centered(|ui| {
+                ui.heading("memscope");
+                ui.label("Drop a profile (.mscope) here, or open one with Ctrl+O.");
+                ui.add_space(12.0);
+                if !self.settings.recent.is_empty() {
+                    ui.label(RichText::new("Opened last").color(theme.faint()));
+                }
+                for path in &self.settings.recent {
+                    if ui.link(path.display().to_string()).clicked() {
+                        wanted = Some(path.clone());
+                    }
+                }
+            });
+        });
+        if let Some(path) = wanted {
+            self.open(&path, ui.ctx());
+        }
+    }
+
+    /// Opens what was dropped on the window.
+    fn dropped(&mut self, context: &egui::Context) {
+        let files = context.input(|input| input.raw.dropped_files.clone());
+        for file in &files {
+            self.open(file.path(), context);
+        }
+    }
+}
+
+impl Tab {
+    fn ui(&mut self, ui: &mut Ui, theme: &Theme, others: &[(String, Arc<Answer>)]) {
+        let answer = Arc::clone(self.document.answer());
+        Panel::top("header").show(ui, |ui| header::ui(ui, &answer, theme));
+        let waiting = self.document.is_waiting();
+        Panel::right("beside").default_size(330.0).min_size(220.0).show(ui, |ui| {
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                ui.add_space(4.0);
+                moment::ui(ui, &answer, &mut self.document.shared, theme);
+                if waiting {
+                    ui.spinner();
+                }
+                ui.separator();
+                findings::ui(ui, &answer, &mut self.document.shared, theme);
+            });
+        });
+        let mut context = ViewContext { answer: &answer, shared: &mut self.document.shared, theme: *theme, others };
+        if !self.below.is_empty() {
+            let (below, pane) = (&mut self.below, &mut self.pane);
+            Panel::bottom("tabs of views").show(ui, |ui| tabs(ui, below, pane));
+            if let Some(shown) = *pane {
+                let height = ui.available_height();
+                let panel = Panel::bottom("below").resizable(true).default_size(height * 0.55);
+                panel.show(ui, |ui| below[shown].ui(ui, &mut context));
+            }
+        }
+        CentralPanel::no_frame().show(ui, |ui| self.timeline.ui(ui, &mut context));
+    }
+}
+
+fn tabs(ui: &mut Ui, below: &[Box<dyn View>], pane: &mut Option<usize>) {
+    ui.horizontal(|ui| {
+        if ui.selectable_label(pane.is_none(), "Timeline alone").clicked() {
+            *pane = None;
+        }
+        for (position, view) in below.iter().enumerate() {
+            if ui.selectable_label(*pane == Some(position), view.title()).clicked() {
+                *pane = Some(position);
+            }
+        }
+    });
+}
+
+fn opening(ui: &mut Ui, path: &Path) {
+    CentralPanel::default_margins().show(ui, |ui| {
+        ui.add_space(ui.available_height() / 3.0);
+        ui.vertical_centered(|ui| {
+            ui.label(format!("opening {} …", path.display()));
+            ui.add(egui::ProgressBar::new(0.0).animate(true).desired_width(240.0).text("reading"));
+        });
+    });
+}
+
+fn failed(ui: &mut Ui, failure: &str, theme: &Theme) {
+    CentralPanel::default_margins().show(ui, |ui| {
+        ui.add_space(ui.available_height() / 3.0);
+        ui.vertical_centered(|ui| {
+            ui.label(RichText::new("This cannot be opened").color(theme.error()).heading());
+            ui.label(failure);
+        });
+    });
+}
+
+impl eframe::App for App {
+    fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
+        self.frame(ui);
+    }
+
+    fn save(&mut self, storage: &mut dyn eframe::Storage) {
+        eframe::set_value(storage, settings::KEY, &self.settings);
+    }
+}

@@ -1,0 +1,72 @@
+//! Copies and saves what is shown.
+//!
+//! Owns: where it goes. Refuses: to write over a file that is there.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use eframe::egui;
+
+use super::App;
+use super::dialog::Dialog;
+use crate::export::Picture;
+use crate::panels::{header, moment};
+use crate::theme::Theme;
+use crate::view::ViewContext;
+
+/// Size of pictures in points.
+const SIZE: egui::Vec2 = egui::vec2(1200.0, 600.0);
+/// Pixels a point in PNG.
+const SCALE: f32 = 2.0;
+
+impl App {
+    /// What is shown as text: the session, the moment, and the view.
+    pub fn text(&mut self, context: &egui::Context) -> Option<String> {
+        let theme = Theme::of(context, self.settings.look.palette());
+        let tab = self.tabs.get_mut(self.shown)?;
+        let answer = Arc::clone(tab.document.answer());
+        let mut shared = tab.document.shared.clone();
+        let mut text = format!("{}\n\n{}\n", header::text(&answer), moment::text(&answer, &theme));
+        let context = ViewContext { answer: &answer, shared: &mut shared, theme, others: &[] };
+        text.push_str(&tab.current().text(&context));
+        Some(text)
+    }
+
+    pub(super) fn copy(&mut self, context: &egui::Context) {
+        if let Some(text) = self.text(context) {
+            context.copy_text(text);
+            self.say("Copied as text", context);
+        }
+    }
+
+    pub(super) fn save(&mut self, kind: &'static str) {
+        let Some(tab) = self.tabs.get_mut(self.shown) else { return };
+        let view = tab.current().title().to_lowercase().replace(' ', "-");
+        let place = tab.document.path.with_extension(format!("{view}.{kind}"));
+        self.dialog = Some(Dialog::Save(place.display().to_string(), kind));
+    }
+
+    pub(super) fn write(&mut self, path: &Path, kind: &str, context: &egui::Context) {
+        match self.write_picture(path, kind, context) {
+            Ok(()) => self.say(format!("Saved {}", path.display()), context),
+            Err(error) => self.say(format!("{error:#}"), context),
+        }
+    }
+
+    fn write_picture(&mut self, path: &Path, kind: &str, context: &egui::Context) -> anyhow::Result<()> {
+        let look = self.settings.look;
+        let theme = Theme::of(context, look.palette());
+        let tab = self.tabs.get_mut(self.shown).context("nothing is open")?;
+        let answer = Arc::clone(tab.document.answer());
+        let mut shared = tab.document.shared.clone();
+        let view = ViewContext { answer: &answer, shared: &mut shared, theme, others: &[] };
+        let picture = Picture::of(tab.current(), view, look, SIZE, SCALE);
+        let bytes = if kind == "svg" { picture.svg().into_bytes() } else { picture.png()? };
+        let failed = || format!("cannot write {}", path.display());
+        let mut file = File::create_new(path).with_context(failed)?;
+        file.write_all(&bytes).with_context(failed)
+    }
+}

@@ -1,0 +1,186 @@
+//! One profile or session: what it is called, what is known of it, and what is asked.
+//!
+//! Owns: its opening, its last answer, and where its cursor is at first. Refuses: to wait for anything, and to draw.
+
+mod opening;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memscope_core::explorer::{Answer, At, Explorer, Query, Running, Target};
+use memscope_core::findings::{Detail, Finding, Oom};
+use memscope_core::journal::entry::Nanoseconds;
+use memscope_core::report::Report;
+
+use crate::shared::Shared;
+use opening::Opening;
+
+/// An open document.
+pub struct Document {
+    /// Short name, for its tab.
+    pub name: String,
+    /// What was asked to be opened.
+    pub path: PathBuf,
+    /// What all its views follow.
+    pub shared: Shared,
+    source: Source,
+    answer: Arc<Answer>,
+    version: u64,
+    asked: Query,
+    settled: bool,
+}
+
+/// Who answers.
+enum Source {
+    /// Threads.
+    Opening(Opening),
+    /// An explorer, at once and on this thread.
+    Explorer(Box<Explorer>),
+}
+
+/// How far a document is.
+#[derive(Clone, Debug)]
+pub enum Stage {
+    /// Nothing is known yet.
+    Opening,
+    /// A profile's stored figures are known.
+    Summary(Arc<Report>),
+    /// Questions are answered.
+    Ready,
+    /// It cannot be opened: a sentence.
+    Failed(String),
+}
+
+impl Document {
+    /// Begins to open a profile, a session folder, or a session by its id or a process id. `wake` is called on another thread when
+    /// there is something new.
+    pub fn open(path: &Path, wake: impl Fn() + Send + Sync + 'static) -> Document {
+        let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
+        Document::of(name, path, Source::Opening(Opening::start(path.to_path_buf(), Arc::new(wake))))
+    }
+
+    /// A document that is answered at once, on the caller's thread: for tests and pictures, where no frame may depend on a clock.
+    pub fn of_explorer(name: &str, explorer: Explorer) -> Document {
+        let mut document = Document::of(name.to_owned(), Path::new(name), Source::Explorer(Box::new(explorer)));
+        document.put(document.asked.clone());
+        document
+    }
+
+    fn of(name: String, path: &Path, source: Source) -> Document {
+        Document {
+            name,
+            path: path.to_path_buf(),
+            shared: Shared::default(),
+            source,
+            answer: Arc::default(),
+            version: 0,
+            asked: Query::default(),
+            settled: false,
+        }
+    }
+
+    /// How far it is.
+    pub fn stage(&self) -> Stage {
+        match &self.source {
+            _ if self.version > 0 => Stage::Ready,
+            Source::Opening(opening) => opening.stage(),
+            Source::Explorer(_) => Stage::Opening,
+        }
+    }
+
+    /// The last answer; empty until the first is there.
+    pub fn answer(&self) -> &Arc<Answer> {
+        &self.answer
+    }
+
+    /// Takes in what is new. To be called once a frame.
+    pub fn poll(&mut self) {
+        if let Source::Opening(opening) = &mut self.source
+            && let Some((version, answer)) = opening.answer()
+            && version != self.version
+        {
+            self.version = version;
+            self.receive(answer);
+        }
+    }
+
+    /// Asks what the views want to know. To be called once a frame.
+    pub fn ask(&mut self, add: impl FnOnce(&Shared, &mut Query)) {
+        let mut query = Query { target: self.shared.target, at: self.shared.cursor, ..Query::default() };
+        add(&self.shared, &mut query);
+        if query != self.asked {
+            self.put(query);
+        }
+    }
+
+    fn put(&mut self, query: Query) {
+        self.asked = query.clone();
+        match &mut self.source {
+            Source::Opening(opening) => opening.ask(query),
+            Source::Explorer(explorer) => {
+                let answer = explorer.answer(&query);
+                self.version += 1;
+                self.receive(Arc::new(answer));
+            }
+        }
+    }
+
+    /// What was asked last.
+    pub fn asked(&self) -> &Query {
+        &self.asked
+    }
+
+    /// True while the answer is not to what was asked last, or there is none.
+    pub fn is_waiting(&self) -> bool {
+        self.version == 0 || self.answer.at != self.asked.at || self.answer.target != self.asked.target
+    }
+
+    fn receive(&mut self, answer: Arc<Answer>) {
+        self.answer = answer;
+        let known = !self.answer.session.reading && self.answer.session.last_time.0 > 0;
+        if !self.settled && known {
+            self.settled = true;
+            self.begin_where_memory_ran_out();
+        }
+    }
+
+    /// The reason why most profiles are opened.
+    fn begin_where_memory_ran_out(&mut self) {
+        let Some(oom) = first_oom(&self.answer.findings) else {
+            // Without one, what counts is the peak; of a session that runs, the present.
+            if self.answer.session.state != Running::Live {
+                self.shared.cursor = At::Peak;
+            }
+            return;
+        };
+        self.shared.cursor = At::Refused(moment(oom));
+        self.shared.target = target_of(&self.answer, &oom.device);
+    }
+}
+
+/// The gravest out-of-memory error.
+pub fn first_oom(findings: &[Finding]) -> Option<&Oom> {
+    findings.iter().find_map(|finding| match &finding.detail {
+        Detail::Oom(oom) => Some(&**oom),
+        _ => None,
+    })
+}
+
+/// When memory ran out.
+pub fn moment(oom: &Oom) -> Nanoseconds {
+    at_seconds(oom.time_s)
+}
+
+/// Seconds of a report as the nanoseconds that they were made of: exact for 104 days.
+pub fn at_seconds(seconds: f64) -> Nanoseconds {
+    Nanoseconds((seconds * 1e9).round().max(0.0) as u64)
+}
+
+/// The device alone where there are several, else all.
+pub fn target_of(answer: &Answer, uuid: &str) -> Target {
+    let position = answer.devices.iter().position(|device| device.uuid == uuid);
+    match (position, answer.devices.len()) {
+        (Some(position), 2..) => Target::Device(position as u16),
+        _ => Target::All,
+    }
+}

@@ -1,0 +1,189 @@
+//! The moment under the cursor: when it is, what fills memory, and who holds most of that.
+//!
+//! Owns: the ledger as a table, and the three answers that an out-of-memory error asks for: largest category, its module, its
+//! holder. Refuses: to add anything up; rows are core's.
+
+use std::fmt::Write as _;
+
+use eframe::egui::{Align, Color32, Layout, RichText, Sense, Ui, Vec2, WidgetInfo, accesskit::Role};
+use memscope_core::Category;
+use memscope_core::colours::Foreign;
+use memscope_core::explorer::{Answer, At, STACKED, Target};
+use memscope_core::report::units;
+
+use super::{holder, largest, module_of, time};
+use crate::shared::{Selection, Shared};
+use crate::theme::Theme;
+
+/// A row of the ledger.
+struct Row {
+    name: String,
+    bytes: i64,
+    colour: Option<Color32>,
+    category: Option<Category>,
+    /// Of what this is a part.
+    strong: bool,
+}
+
+/// Where the moment is, in words.
+pub fn place(answer: &Answer) -> String {
+    let state = &answer.now.state;
+    let mut place = match answer.at {
+        At::Live => "Now".to_owned(),
+        At::Peak => "Peak of live bytes".to_owned(),
+        At::Time(_) => "Cursor".to_owned(),
+        At::Refused(_) => "An allocation was refused".to_owned(),
+        At::Step(number) => format!("Largest moment of step {number}"),
+    };
+    let _ = write!(place, ", at {}", time(state.time.0));
+    if let Some(step) = state.step {
+        let _ = write!(place, ", step {step}");
+    }
+    if !answer.now.phase.is_empty() {
+        let _ = write!(place, ", {}", answer.now.phase);
+    }
+    place
+}
+
+/// The part of the session, in words.
+pub fn part(answer: &Answer) -> String {
+    match answer.target {
+        Target::All if answer.devices.len() > 1 => format!("all {} devices", answer.devices.len()),
+        Target::All => "whole session".to_owned(),
+        Target::Device(position) => {
+            let device = answer.devices.get(position as usize);
+            let name = device.and_then(|device| device.name.clone()).unwrap_or_default();
+            format!("GPU {} {name}", device.map_or(position.into(), |device| device.ordinal)).trim().to_owned()
+        }
+        Target::Process(position) => match answer.processes.get(position as usize) {
+            Some(process) => match process.rank {
+                Some(rank) => format!("rank {rank}, process {}", process.pid),
+                None => format!("process {}", process.pid),
+            },
+            None => "a process".to_owned(),
+        },
+    }
+}
+
+fn rows(answer: &Answer, theme: &Theme) -> Vec<Row> {
+    let rows = &answer.now.state.rows;
+    let plain =
+        |name: &str, bytes: i64, colour, strong| Row { name: name.into(), bytes, colour, category: None, strong };
+    let mut list: Vec<Row> = STACKED
+        .iter()
+        .map(|category| Row {
+            name: category.name().to_owned(),
+            bytes: rows.live[*category as usize] as i64,
+            colour: Some(theme.category(*category)),
+            category: Some(*category),
+            strong: false,
+        })
+        .collect();
+    list.push(plain("live", rows.live_bytes() as i64, None, true));
+    list.push(plain("rounding", rows.rounding as i64, Some(theme.rounding()), false));
+    list.push(plain("cached", rows.cached as i64, Some(theme.cached()), false));
+    list.push(plain("reserved", rows.reserved as i64, None, true));
+    if let Some(sample) = &answer.now.device {
+        let device = &sample.rows;
+        let foreign = [
+            ("unexplained", device.unexplained, Foreign::Unexplained),
+            ("other processes", device.other_processes.map(|bytes| bytes as i64), Foreign::Others),
+            ("firmware", device.firmware_reserved.map(|bytes| bytes as i64), Foreign::Firmware),
+            ("unowned", device.unowned, Foreign::Unowned),
+        ];
+        for (name, bytes, what) in foreign {
+            list.extend(bytes.map(|bytes| plain(name, bytes, Some(theme.foreign(what)), false)));
+        }
+        list.push(plain(
+            &format!("device used, sample at {}", units::time(device.time.0 as f64 / 1e9)),
+            device.device_used as i64,
+            None,
+            true,
+        ));
+    }
+    if let Some(capacity) = answer.now.capacity {
+        list.push(plain("capacity", capacity as i64, None, true));
+    }
+    if answer.now.host.reserved > 0 {
+        list.push(plain("host memory", answer.now.host.reserved as i64, None, false));
+    }
+    list
+}
+
+/// Largest category, its module, its holder: one line each; empty where nothing is live.
+pub fn reason(answer: &Answer) -> Vec<(String, String)> {
+    let rows = &answer.now.state.rows;
+    let Some((category, bytes)) = largest(&rows.live) else { return Vec::new() };
+    let share = units::share(bytes, rows.live_bytes());
+    let (module, of) = match module_of(answer, category) {
+        Some((module, bytes)) => (module, format!(", {}", units::bytes(bytes))),
+        None => ("not known".to_owned(), String::new()),
+    };
+    vec![
+        ("Largest category".to_owned(), format!("{}, {}, {share:.0} % of live", category.name(), units::bytes(bytes))),
+        ("Its module".to_owned(), format!("{module}{of}")),
+        ("Its holder".to_owned(), holder(category).to_owned()),
+    ]
+}
+
+/// Draws it.
+pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
+    ui.label(RichText::new(place(answer)).strong());
+    ui.label(RichText::new(part(answer)).color(theme.faint()));
+    ui.add_space(4.0);
+    for (name, value) in reason(answer) {
+        ui.horizontal_wrapped(|ui| {
+            ui.label(RichText::new(format!("{name}:")).color(theme.faint()));
+            ui.label(RichText::new(value).strong());
+        });
+    }
+    ui.add_space(6.0);
+    for row in rows(answer, theme) {
+        ledger_row(ui, &row, shared, theme);
+    }
+}
+
+fn ledger_row(ui: &mut Ui, row: &Row, shared: &mut Shared, theme: &Theme) {
+    let (rect, response) = ui.allocate_exact_size(Vec2::new(ui.available_width(), 18.0), Sense::click());
+    let selected = row.category.is_some_and(|category| shared.selection == Selection::Category(category));
+    let mut inside =
+        ui.new_child(eframe::egui::UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)));
+    if selected {
+        inside.painter().rect_filled(rect, 2.0, theme.selected());
+    }
+    let (swatch, _) = inside.allocate_exact_size(Vec2::splat(10.0), Sense::hover());
+    if let Some(colour) = row.colour {
+        inside.painter().rect_filled(swatch, 2.0, colour);
+    }
+    let faint = if row.bytes == 0 { theme.faint() } else { theme.text() };
+    let styled = |text: String| {
+        let text = RichText::new(text).color(faint);
+        if row.strong { text.strong() } else { text }
+    };
+    let amount = units::signed_bytes(row.bytes);
+    let name = eframe::egui::Label::new(styled(row.name.clone())).truncate().selectable(false);
+    inside.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        ui.add(eframe::egui::Label::new(styled(amount.clone())).selectable(false));
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| ui.add(name));
+    });
+    let Some(category) = row.category else { return };
+    let label = format!("{}: {amount}", row.name);
+    response.widget_info(|| WidgetInfo::selected(Role::Button, true, selected, label.as_str()));
+    let exact = format!("{}: {} B", row.name, units::grouped(row.bytes.unsigned_abs()));
+    if response.on_hover_text(exact).clicked() {
+        shared.toggle(Selection::Category(category));
+    }
+}
+
+/// What it shows, as text.
+pub fn text(answer: &Answer, theme: &Theme) -> String {
+    let mut text = format!("{} ({})\n", place(answer), part(answer));
+    for (name, value) in reason(answer) {
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    for row in rows(answer, theme) {
+        let bytes = format!("{}{}", if row.bytes < 0 { "-" } else { "" }, units::grouped(row.bytes.unsigned_abs()));
+        let _ = writeln!(text, "{:<16} {bytes:>20} B", row.name);
+    }
+    text
+}

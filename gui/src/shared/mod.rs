@@ -1,0 +1,69 @@
+//! What all views of a document follow.
+//!
+//! Owns: the moment, the range, what is selected, the part of the session, and what is seen of time. Refuses: figures, and to
+//! remember how any one view looks.
+
+mod span;
+mod zoom;
+
+use memscope_core::Category;
+use memscope_core::explorer::{At, Pick, Target};
+
+pub use span::Span;
+pub use zoom::Zoom;
+
+/// What all views of a document follow. A view changes it, and the others see the change in the same frame or the next.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Shared {
+    /// The moment that figures are of.
+    pub cursor: At,
+    /// The part of time that was chosen, for what counts over time.
+    pub range: Option<Span>,
+    /// What is lit up everywhere.
+    pub selection: Selection,
+    /// The devices or processes that are looked at.
+    pub target: Target,
+    /// What is seen of time.
+    pub zoom: Zoom,
+}
+
+/// What is selected.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Selection {
+    /// Nothing.
+    #[default]
+    None,
+    /// One allocation.
+    Allocation(Pick),
+    /// A scope: names from the outermost on, joined by `/`, as core writes them.
+    Scope(String),
+    /// All of one category.
+    Category(Category),
+}
+
+impl Shared {
+    /// True when a category is selected and it is not this one: it is drawn fainter.
+    pub fn dims(&self, category: Category) -> bool {
+        matches!(self.selection, Selection::Category(selected) if selected != category)
+    }
+
+    /// Selects, or, where it is selected already, selects nothing.
+    pub fn toggle(&mut self, selection: Selection) {
+        self.selection = if self.selection == selection { Selection::None } else { selection };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_click_takes_the_selection_back() {
+        let mut shared = Shared::default();
+        shared.toggle(Selection::Category(Category::Weights));
+        assert!(shared.dims(Category::Inputs) && !shared.dims(Category::Weights));
+        shared.toggle(Selection::Category(Category::Weights));
+        assert_eq!(shared.selection, Selection::None);
+        assert!(!shared.dims(Category::Inputs));
+    }
+}

@@ -1,0 +1,118 @@
+//! What the pointer does: a click sets the cursor, a drag chooses a range, the wheel zooms.
+//!
+//! Owns: cursor, range and hover. With Shift or another button a drag moves, and Shift and wheel move, too. Refuses: keys; they are
+//! actions.
+
+use eframe::egui::{Align2, FontId, Painter, PointerButton, Rect, Response, Sense, Stroke, Ui, Vec2, pos2};
+use memscope_core::explorer::{At, STACKED};
+use memscope_core::journal::entry::Nanoseconds;
+use memscope_core::report::units;
+
+use super::{Chart, area, cursor_time};
+use crate::panels;
+use crate::shared::Span;
+use crate::view::ViewContext;
+
+/// A drag that goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Drag {
+    from: f32,
+    seen: Span,
+    moves: bool,
+}
+
+/// How much one notch of a wheel zooms.
+const NOTCH: f64 = 0.0035;
+
+/// Draws range and cursor.
+pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: Rect) {
+    let theme = &context.theme;
+    let inside = painter.with_clip_rect(Rect::from_x_y_ranges(chart.rect.x_range(), whole.y_range()));
+    if let Some(range) = context.shared.range {
+        let rect = Rect::from_x_y_ranges(chart.x(range.begin)..=chart.x(range.end), chart.rect.y_range());
+        inside.rect_filled(rect, 0.0, theme.accent().gamma_multiply(0.14));
+        for x in [rect.left(), rect.right()] {
+            inside.vline(x, rect.y_range(), Stroke::new(1.0, theme.accent()));
+        }
+        let length = format!("range {}", panels::time(range.length()));
+        let at = pos2(rect.center().x, rect.bottom() - 4.0);
+        inside.text(at, Align2::CENTER_BOTTOM, length, FontId::proportional(11.0), theme.accent());
+    }
+    if let Some(time) = cursor_time(context) {
+        let x = chart.x(time);
+        inside.vline(x, whole.top() + 14.0..=chart.rect.bottom(), Stroke::new(1.5, theme.text()));
+    }
+}
+
+/// Acts on the pointer; the drag that goes on afterwards.
+pub fn handle(
+    ui: &Ui,
+    response: &Response,
+    context: &mut ViewContext<'_>,
+    chart: &Chart,
+    mut drag: Option<Drag>,
+) -> Option<Drag> {
+    let whole = context.whole();
+    let (now, shift, scroll, zoom) = ui
+        .input(|input| (input.time, input.modifiers.shift, input.smooth_scroll_delta(), f64::from(input.zoom_delta())));
+    if let Some(pointer) = response.hover_pos() {
+        let share = f64::from((pointer.x - chart.rect.left()) / chart.rect.width()).clamp(0.0, 1.0);
+        let factor = (-f64::from(scroll.y) * NOTCH).exp() / zoom;
+        if (factor - 1.0).abs() > 1e-9 && !shift {
+            context.shared.zoom.show(chart.seen.scaled(share, factor, whole), whole, now);
+        }
+        let sideways = scroll.x + if shift { scroll.y } else { 0.0 };
+        if sideways != 0.0 {
+            let moved = chart.seen.moved(-f64::from(sideways / chart.rect.width()), whole);
+            context.shared.zoom.show(moved, whole, now);
+        }
+        if drag.is_none() && chart.rect.contains(pointer) {
+            hover(ui, response, context, chart, pointer.x);
+        }
+    }
+    if response.drag_started()
+        && let Some(origin) = ui.input(|input| input.pointer.press_origin())
+    {
+        let moves = shift || !response.drag_started_by(PointerButton::Primary) || origin.y < chart.rect.top();
+        drag = Some(Drag { from: origin.x, seen: chart.seen, moves });
+    }
+    if let Some(Drag { from, seen, moves }) = drag
+        && let Some(pointer) = response.interact_pointer_pos()
+    {
+        // From where the drag began, so that nothing adds up.
+        if moves {
+            let share = f64::from((from - pointer.x) / chart.rect.width());
+            context.shared.zoom.show(seen.moved(share, whole), whole, now);
+        } else {
+            let time = |x: f32| chart.time(x.clamp(chart.rect.left(), chart.rect.right()));
+            context.shared.range = Some(Span::between(time(from), time(pointer.x)));
+        }
+    }
+    if response.clicked()
+        && let Some(pointer) = response.interact_pointer_pos()
+    {
+        let x = pointer.x.clamp(chart.rect.left(), chart.rect.right());
+        context.shared.cursor = At::Time(Nanoseconds(chart.time(x)));
+    }
+    drag.filter(|_| response.dragged() && !response.drag_stopped())
+}
+
+/// Says what is under the pointer.
+fn hover(ui: &Ui, response: &Response, context: &ViewContext<'_>, chart: &Chart, x: f32) {
+    ui.painter().vline(x, chart.rect.y_range(), Stroke::new(1.0, context.theme.faint()));
+    let span = Span::between(chart.time(x), chart.time(x + 1.0));
+    let Some(bucket) = area::bucket(context.answer, span) else { return };
+    let width = context.answer.series.width_ns;
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        ui.label(panels::time(span.begin));
+        for category in STACKED.iter().rev().filter(|category| bucket.live[**category as usize] > 0) {
+            ui.horizontal(|ui| {
+                let (swatch, _) = ui.allocate_exact_size(Vec2::splat(10.0), Sense::hover());
+                ui.painter().rect_filled(swatch, 2.0, context.theme.category(*category));
+                ui.label(format!("{} {}", category.name(), units::bytes(bucket.live[*category as usize])));
+            });
+        }
+        ui.label(format!("reserved {}", units::bytes(bucket.reserved)));
+        ui.weak(format!("most within {}", panels::time(width.max(span.length()))));
+    });
+}

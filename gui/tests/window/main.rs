@@ -1,0 +1,23 @@
+//! Tests of the whole window, from journal entries to what is seen and heard.
+//!
+//! | file | what belongs there |
+//! | --- | --- |
+//! | window | a window with an explorer behind it, and its pictures |
+//! | golden | a profile with an out-of-memory error: its reason is read without a click |
+//! | figures | what is shown equals the JSON report of the same moment |
+//! | keys | what keys, menu and pointer do |
+//! | pictures | snapshots of fixed states |
+//!
+//! The sessions are those of the dashboard's tests: both views are shown the same.
+
+mod figures;
+mod golden;
+mod keys;
+mod pictures;
+#[path = "../../../tui/tests/dashboard/sessions.rs"]
+#[allow(dead_code, reason = "the dashboard's tests use all of them")]
+mod sessions;
+#[path = "../../../tui/tests/dashboard/trace.rs"]
+#[allow(dead_code, reason = "as above")]
+mod trace;
+mod window;

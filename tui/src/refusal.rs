@@ -60,6 +60,7 @@ pub(crate) fn full(app: &App, oom: &Oom, width: usize) -> Vec<Line> {
         let figures = format!(" {name:<12} {:>11} {share:>5.1} %", units::bytes(bytes));
         lines.push(vec![("  ".to_owned(), plain), (glyph.to_owned(), style), (figures, plain)]);
     }
+    lines.extend(oom.largest.iter().flat_map(|largest| text(&largest.sentence(), plain)));
     if !oom.largest_groups.is_empty() {
         lines.push(vec![("Held most by:".to_owned(), strong)]);
     }

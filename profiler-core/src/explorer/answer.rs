@@ -14,6 +14,7 @@ use crate::timeline::{SampleRows, Series, State};
 
 use super::bands::BandsView;
 use super::detail::AllocationDetail;
+use super::gravest::Gravest;
 use super::query::{At, Target};
 use super::window::WindowView;
 
@@ -61,6 +62,8 @@ pub struct Answer {
     pub steps_first: usize,
     /// What is worth knowing, gravest first.
     pub findings: Arc<Vec<Finding>>,
+    /// The out-of-memory that met the most live memory, and what held most of it; `None` when there was none.
+    pub gravest: Option<Gravest>,
     /// The scopes whose allocations hold most, those inside them not counted, largest first; at most 20. Scopes whose names
     /// differ only in numbers, such as the layers of a model, are one, with `*` for the numbers.
     pub top_scopes: Arc<Vec<ScopeTotal>>,

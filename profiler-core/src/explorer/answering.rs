@@ -12,6 +12,7 @@ use crate::timeline::State;
 
 use super::answer::{Answer, MomentView, ScopeTotal};
 use super::explorer::Explorer;
+use super::gravest::Gravest;
 use super::live::Live;
 use super::moment::{Ledgers, Place, place, remembered, state_at};
 use super::pace::{Kept, Stamp};
@@ -98,6 +99,7 @@ impl Explorer {
         let mut answer = Answer { target, at: query.at, findings, ..Answer::default() };
         answer.session = self.session();
         self.moments(&positions, &asked, place, &mut answer);
+        answer.gravest = Gravest::of(&answer.findings, &answer.devices, &answer.processes);
         self.over_time(query, part, &mut answer);
         self.lists(&positions, (&asked, place), query, &mut answer);
         self.spans(&positions, &asked, query, &mut answer);

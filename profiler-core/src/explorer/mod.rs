@@ -14,11 +14,13 @@ mod explorer;
 pub mod filter;
 mod find;
 mod follower;
+mod gravest;
 mod history;
 mod holding;
 mod limits;
 mod live;
 mod moment;
+mod overview;
 mod pace;
 mod part;
 mod query;
@@ -41,8 +43,10 @@ pub use explorer::Explorer;
 pub use filter::exact_term;
 pub use find::find_session;
 pub use follower::Follower;
+pub use gravest::Gravest;
 pub use holding::Holding;
 pub use limits::Limits;
+pub use overview::overview_of;
 pub use query::{
     At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentsQuery, Target, WindowQuery,
 };

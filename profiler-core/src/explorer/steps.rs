@@ -66,8 +66,15 @@ pub(super) fn before(track: &DeviceTrack, number: Option<u64>) -> Option<[u64; C
 
 /// When steps began; of many, every second, fourth, … one, always the same ones.
 pub(super) fn marks(track: &DeviceTrack) -> Vec<(Nanoseconds, u64)> {
-    let steps = &track.figures.steps;
-    let stride = steps.len().div_ceil(MARKS).next_power_of_two();
-    let first = track.steps_forgotten.next_multiple_of(stride) - track.steps_forgotten;
-    steps.iter().skip(first).step_by(stride).map(|step| (step.begin, step.number)).collect()
+    thinned(track.figures.steps.iter().map(|step| (step.begin, step.number)), track.steps_forgotten)
+}
+
+/// The same of beginnings, before which so many were forgotten.
+pub(super) fn thinned(
+    begins: impl ExactSizeIterator<Item = (Nanoseconds, u64)>,
+    forgotten: usize,
+) -> Vec<(Nanoseconds, u64)> {
+    let stride = begins.len().div_ceil(MARKS).next_power_of_two();
+    let first = forgotten.next_multiple_of(stride) - forgotten;
+    begins.skip(first).step_by(stride).collect()
 }

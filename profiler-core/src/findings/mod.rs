@@ -8,6 +8,7 @@
 mod detect;
 mod evidence;
 mod growth;
+mod holder;
 mod holes;
 mod refusals;
 
@@ -18,6 +19,7 @@ use crate::report::{ByCategory, Group};
 
 pub(crate) use detect::detect;
 pub(crate) use evidence::Evidence;
+pub use holder::{Holder, Largest};
 pub(crate) use refusals::{GIVEN_UP, reported_after, told};
 
 /// How grave a finding is.
@@ -204,6 +206,9 @@ pub struct Oom {
     pub live: u64,
     /// Live bytes by category at that moment.
     pub by_category: ByCategory,
+    /// The category that held most at that moment, and where most of it was made; `null` when nothing was live.
+    #[serde(default)]
+    pub largest: Option<Largest>,
     /// In containers and in no block at that moment.
     pub cached: u64,
     /// In how many pieces the cached memory of this process is.

@@ -19,7 +19,7 @@ use crate::timeline::{MarkerMoment, State};
 use super::detect::finding;
 use super::evidence::Evidence;
 use super::holes::Holes;
-use super::{Detail, Finding, Oom, Severity};
+use super::{Detail, Finding, Largest, Oom, Severity};
 
 /// CUDA_ERROR_OUT_OF_MEMORY.
 const OUT_OF_MEMORY: i32 = 2;
@@ -153,6 +153,7 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
         reserved: state.rows.reserved,
         live: state.rows.live_bytes(),
         by_category: ByCategory::from_numbers(state.rows.live),
+        largest: Largest::of(evidence, device, &state),
         cached: state.rows.cached,
         free_pieces: holes.count,
         largest_free_piece: holes.largest,

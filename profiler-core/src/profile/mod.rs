@@ -15,6 +15,7 @@ mod rebuild;
 mod rows;
 mod scan;
 mod schema;
+mod summary;
 mod table;
 mod verify;
 mod write;

@@ -225,7 +225,7 @@ impl Whole {
 }
 
 impl StepRow {
-    fn report(&self, device: String) -> StepReport {
+    pub(super) fn report(&self, device: String) -> StepReport {
         StepReport {
             device,
             step: self.number,

@@ -24,7 +24,7 @@ use crate::allocation::Allocation;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
-pub use series::{Bucket, Series};
+pub use series::{BUCKETS, Bucket, Series};
 pub use shape::Shape;
 
 pub(crate) use device::DeviceTrack;

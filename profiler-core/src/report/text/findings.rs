@@ -59,6 +59,9 @@ impl Page {
         }
         self.line(format!("    Live then, {}:", exact(oom.live)));
         self.categories("      ", &oom.by_category, oom.live);
+        if let Some(largest) = &oom.largest {
+            self.wrap("    ", &largest.sentence());
+        }
         if !oom.largest_groups.is_empty() {
             self.line("    Held most by:");
         }

@@ -1,7 +1,10 @@
 //! Whole sessions: an explorer that took in all entries, and one that opened the profile, answer as the report does.
 
 use memscope_core::allocation::Model;
-use memscope_core::explorer::{Answer, At, Explorer, Grouping, Limits, Query, Row, RowsQuery, Running, Target};
+use memscope_core::explorer::{
+    Answer, At, DeviceView, Explorer, Gravest, Grouping, Limits, MomentView, Query, Row, RowsQuery, Running, StepView,
+    Target, overview_of,
+};
 use memscope_core::journal::entry::{Entry, Nanoseconds};
 use memscope_core::ledger::EventRows;
 use memscope_core::profile::{self, Profile};
@@ -198,7 +201,48 @@ pub fn check(entries: &[Entry], last: u64) {
     for instant in [Instant::Peak, Instant::End, Instant::Time(Nanoseconds(last / 2))] {
         assert_eq!(again.report(instant).expect("a report"), report(instant));
     }
-    compare_with_reports(&mut Explorer::of_profile(&profile).expect("an explorer"), report, last);
+    let mut explorer = Explorer::of_profile(&profile).expect("an explorer");
+    compare_with_reports(&mut explorer, report, last);
+    compare_overview(&overview_of(&profile).expect("an overview"), &mut explorer);
+}
+
+/// What is told before the rows are read is told again after, with more to it.
+fn compare_overview(overview: &Answer, explorer: &mut Explorer) {
+    let target = overview.target;
+    let answer = explorer.answer(&Query { target, steps: 0..usize::MAX, ..Query::default() });
+    let moment = |moment: &MomentView| {
+        let state = moment.state;
+        (state.time, state.step, state.rows, state.managed, moment.phase.clone(), moment.capacity)
+    };
+    assert_eq!(target, answer.target);
+    if overview.devices.is_empty() {
+        // A profile holds nothing ready of what has no device.
+        return;
+    }
+    assert_eq!(overview.peak.as_ref().map(moment), answer.peak.as_ref().map(moment));
+    // Where no device memory was ever live, the report has no moment.
+    let known = |answer: &Answer| match overview.peak {
+        Some(_) => moment(&answer.now),
+        None => (Nanoseconds(0), None, answer.now.state.rows, answer.now.state.managed, String::new(), None),
+    };
+    assert_eq!(known(overview), known(&answer));
+    assert_eq!((&overview.series, &overview.step_marks), (&answer.series, &answer.step_marks));
+    let device = |device: &DeviceView| {
+        let DeviceView { uuid, name, ordinal, capacity, rows, peak_live, .. } = device.clone();
+        (uuid, name, ordinal, capacity, rows, peak_live)
+    };
+    let devices = |answer: &Answer| answer.devices.iter().map(device).collect::<Vec<_>>();
+    if overview.devices.len() == 1 {
+        assert_eq!(devices(overview), devices(&answer));
+    }
+    let step = |step: &StepView| StepView { allocations: 0, shape: Vec::new(), leaks: false, ..step.clone() };
+    let steps = |answer: &Answer| answer.steps.iter().map(step).collect::<Vec<_>>();
+    assert_eq!((overview.steps_total, steps(overview)), (answer.steps_total, steps(&answer)));
+    assert_eq!((&overview.refusals, &overview.findings), (&answer.refusals, &answer.findings));
+    let gravest = |answer: &Answer| answer.gravest.clone().map(|gravest| Gravest { process: None, ..gravest });
+    assert_eq!(gravest(overview), gravest(&answer));
+    assert_eq!(overview.session.last_time, answer.session.last_time);
+    assert_eq!((&overview.top_scopes, overview.top_scopes_bytes), (&answer.top_scopes, answer.top_scopes_bytes));
 }
 
 #[test]

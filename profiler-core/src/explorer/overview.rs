@@ -1,0 +1,133 @@
+//! What a profile tells before its rows are read: enough to draw its timeline at once.
+//!
+//! Owns: an answer made from what the profile holds ready. Refuses: lists, processes, and any other moment than the end.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::{CATEGORIES, EventRows};
+use crate::profile::Profile;
+use crate::report::{self, ByCategory, Ledger, Snapshot, StepReport};
+use crate::timeline::State;
+
+use super::answer::{Answer, DeviceView, MomentView, Running, ScopeTotal, SessionView, StepView};
+use super::gravest::Gravest;
+use super::query::{At, Target};
+use super::steps;
+
+/// An answer about the device of the largest live bytes, at the end of the session, in a hundredth of a second: its session,
+/// devices, peak, series, step marks, steps, refusals, findings and largest scopes. There are no processes and no lists in it, and
+/// of steps no number of allocations and no shape.
+///
+/// # Errors
+/// When the profile's tables are damaged.
+pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
+    let report = profile.summary();
+    let info = profile.session().clone();
+    let devices: Vec<DeviceView> = report
+        .devices
+        .iter()
+        .zip(profile.ordinals()?)
+        .map(|(device, ordinal)| DeviceView {
+            uuid: device.uuid.clone(),
+            name: device.name.clone(),
+            ordinal,
+            capacity: device.capacity,
+            rows: rows(&device.ledger_at_end.rows),
+            peak_live: device.peak.live.bytes,
+            sample: None,
+            exact: None,
+        })
+        .collect();
+    // Devices of which only an ordinal is known have one name: the report's peak is on the device of the largest peak.
+    let device = devices.iter().enumerate().max_by_key(|(at, device)| (device.peak_live, Reverse(*at)));
+    let device = device.map_or(0, |(position, _)| position);
+    let capacity = devices.get(device).and_then(|device| device.capacity);
+    let moment = |snapshot: &Snapshot| MomentView { capacity, ..moment(snapshot) };
+    let ledger = report.devices.get(device).map(|device| &device.ledger_at_end);
+    // Where no device memory was ever live, the report has no moment, and so no step and no phase.
+    let at_end = |ledger: &Ledger| MomentView { state: state(ledger, None), capacity, ..MomentView::default() };
+    let all = views(&profile.steps_of(device)?);
+    let series = profile.series_of(device)?;
+    let marks = steps::thinned(all.iter().map(|step| (step.begin, step.number)), 0);
+    let scopes = report.end.iter().flat_map(|end| &end.top_scope_groups).map(|scope| ScopeTotal {
+        path: scope.scope.clone(),
+        live: numbers(&scope.by_category),
+        allocations: scope.allocations,
+    });
+    Ok(Answer {
+        session: SessionView {
+            info,
+            state: Running::Ended,
+            reading: true,
+            exit_status: report.exit_status,
+            last_time: time(report.duration_s),
+            allocations: profile.allocations(),
+            dropped_events: report.dropped_events,
+            ..SessionView::default()
+        },
+        target: if devices.is_empty() { Target::All } else { Target::Device(device as u16) },
+        at: At::Live,
+        now: report.end.as_ref().map(moment).or_else(|| ledger.map(at_end)).unwrap_or_default(),
+        peak: report.peak.as_ref().map(moment),
+        series: Arc::new(series),
+        step_marks: Arc::new(marks),
+        refusals: Arc::new(profile.refusals()?),
+        steps_total: all.len(),
+        steps: all,
+        top_scopes: Arc::new(scopes.collect()),
+        top_scopes_bytes: report.end.as_ref().map_or(0, |end| end.bytes),
+        gravest: Gravest::of(&report.findings, &devices, &[]),
+        findings: Arc::new(report.findings.clone()),
+        devices,
+        ..Answer::default()
+    })
+}
+
+/// Steps as far as they are told.
+fn views(steps: &[StepReport]) -> Vec<StepView> {
+    let mut before: Option<u64> = None;
+    let view = |step: &StepReport| {
+        let growth = step.live_at_end.zip(before).map(|(end, before)| end.wrapping_sub(before) as i64);
+        before = step.live_at_end;
+        StepView {
+            number: step.step,
+            begin: time(step.begin_s),
+            end: step.end_s.map(time),
+            peak: step.peak.bytes,
+            at_peak: numbers(&step.by_category),
+            growth,
+            ..StepView::default()
+        }
+    };
+    steps.iter().map(view).collect()
+}
+
+fn time(seconds: f64) -> Nanoseconds {
+    // Seconds as written hold nanoseconds exactly for 52 days.
+    Nanoseconds((seconds * 1e9).round() as u64)
+}
+
+fn numbers(by: &ByCategory) -> [u64; CATEGORIES] {
+    [by.unknown, by.weights, by.gradients, by.activations, by.optimizer, by.inputs, by.workspace]
+}
+
+fn rows(rows: &report::Rows) -> EventRows {
+    EventRows {
+        reserved: rows.reserved,
+        live: numbers(&rows.by_category),
+        rounding: rows.rounding,
+        cached: rows.cached,
+    }
+}
+
+fn state(ledger: &Ledger, step: Option<u64>) -> State {
+    let (rows, managed) = (rows(&ledger.rows), rows(&ledger.managed));
+    State { order: 0, time: time(ledger.time_s), step, phase: 0, rows, managed }
+}
+
+fn moment(snapshot: &Snapshot) -> MomentView {
+    let phase = snapshot.phase.clone().unwrap_or_default();
+    MomentView { state: state(&snapshot.ledger, snapshot.step), phase, ..MomentView::default() }
+}

@@ -17,8 +17,7 @@ def follow_backward():
 def in_backward(plain):
     def run(*args, **kwargs):
         global backwards
-        at = place
-        before, depth, word = phase, at.depth, at.word.value
+        before, phase_before = place(), phase
         me, stack_before = threading.get_ident(), 0
         try:
             # Whatever interrupts this, what is undone below was done.
@@ -27,7 +26,7 @@ def in_backward(plain):
             backwards = len(backward_threads)
             if backwards == 1:
                 begin_step()
-            at.depth, at.word.value = 0, 0
+            leave(None)
             enter_phase("backward")
             return plain(*args, **kwargs)
         except BaseException as error:
@@ -37,7 +36,8 @@ def in_backward(plain):
             backward_threads.remove(me)
             end_backward_stack(stack_before)
             backwards = len(backward_threads)
-            at.depth, at.word.value = depth, word
-            enter_phase("backward" if backwards else before if depth else "optimizer" if optimizing else "")
+            leave(before)
+            between = "optimizer" if optimizing else ""
+            enter_phase("backward" if backwards else between if before is None else phase_before)
 
     return like(run, plain)

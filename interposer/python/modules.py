@@ -1,17 +1,5 @@
 """Calls of modules: the module that a thread is in, and what the outermost call is for."""
 
-
-class Place(threading.local):
-    """Where a thread is: its word in the interposer, and how deep it is in modules."""
-
-    def __init__(self):
-        self.word = ctypes.c_uint64.from_address(scope_word())
-        self.depth = 0
-        # The phase before the outermost call.
-        self.before = ""
-
-
-place = Place()
 # How many backward passes run, one inside another, and the threads that called for them.
 backwards = 0
 backward_threads = []
@@ -34,7 +22,6 @@ def enter_root(module, arguments):
         # The second time for what a lazy module made in its first call.
         told[1] += 1
         told[2] = tell_tensors(module)
-    place.before = phase
     if not torch.is_grad_enabled():
         enter_phase("inference")
     else:
@@ -46,44 +33,41 @@ def enter_root(module, arguments):
             tag(tensor, INPUTS)
 
 
-def leave_root():
+def leave_root(before):
+    """`before` is the phase before the call."""
     if backwards:
         enter_phase("backward")
     else:
         # A teacher's forward pass may lie between a model's and its loss.
         with unobserved():
-            enter_phase("loss" if torch.is_grad_enabled() or place.before == "loss" else "")
+            enter_phase("loss" if torch.is_grad_enabled() or before == "loss" else "")
 
 
 def follow_calls():
     Module = torch.nn.Module
     plain = Module.__call__
-    known_paths = paths.by_id
+    enter = make_enter(paths.by_id)
 
     def __call__(self, *args, **kwargs):
-        at = place
-        word = at.word
-        before = word.value
-        if not at.depth:
+        before = place()
+        outermost = before is None
+        if outermost:
+            phase_before = phase
             try:
                 with unobserved():
                     enter_root(self, (args, kwargs))
             except Exception as error:
                 failed("modules", error)
-        known = known_paths.get(id(self))
         try:
-            at.depth += 1
-            if known is not None and known[0]() is self:
-                word.value = known[1]
+            enter(self)
             return plain(self, *args, **kwargs)
         except BaseException as error:
             untraced(error)
             raise
         finally:
-            word.value = before
-            at.depth -= 1
-            if not at.depth:
-                leave_root()
+            leave(before)
+            if outermost:
+                leave_root(phase_before)
 
     replace(Module, "__call__", __call__)
     # Dynamo holds a class for an ordinary module if it has the call that dynamo met first.

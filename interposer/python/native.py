@@ -4,7 +4,8 @@ Owns: what only Python knows of a training program: the module that is running, 
 parameters, gradients, optimizer states and inputs. Refuses: to change what the program computes, prints or raises. Each part
 is installed on its own, and one that cannot be is a notice in memscope's report; an error of ours never reaches the program.
 
-A module's call writes one word of memory; everything else is done once a root module, a phase or a parameter.
+A module's call writes one word of memory; everything else is done once a root module, a phase or a parameter. What is done in
+every call of a module and for every gradient is in src/callables.rs: `place`, `leave`, `make_enter`, `make_hook`, `arrange`.
 
 No code of the program's is run from here, but `__tensor_flatten__` of tensors that wrap others: its objects are read through the
 methods of PyTorch's and Python's own classes, while no mode of the program's sees that (`unobserved`). No weak reference to a tensor
@@ -15,6 +16,7 @@ These files are no modules: the interposer evaluates them as one text, in this o
 | file | what it owns |
 | --- | --- |
 | `native.py` | the interposer's functions |
+| `unlocked.py` | what callables.rs does, in Python |
 | `tensors.py` | where a tensor's memory is; tensors in batches; facts about objects |
 | `phases.py` | phase and step of the process |
 | `names.py` | paths of modules, names of parameters |

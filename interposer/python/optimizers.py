@@ -4,6 +4,8 @@
 optimizing = False
 # Of an optimizer: (the identity of its states, how many there are, how often they were told).
 optimizers = Facts()
+# Of an optimizer whose parameters all have a hook of ours: (the generation, how many they are).
+told_parameters = Facts()
 
 
 def follow_optimizers():
@@ -41,11 +43,20 @@ def follow_optimizers():
 
 def tell_unknown(optimizer):
     """Tags parameters that no module has told, and their gradients."""
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if parameter.is_leaf and parameter.requires_grad and watch_of(parameter) is None:
-                tag(parameter, WEIGHTS)
-                tell_gradient(parameter, "")
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    # Where modules have told all of them, a few stand for all in later steps: a program may take its hooks away.
+    state = (generation, len(parameters))
+    all_told = told_parameters.get(optimizer) == state
+    some = parameters[:1] + parameters[-1:] if all_told else parameters
+    unknown = [parameter for parameter in some if watch_of(parameter) is None]
+    for parameter in unknown:
+        if parameter.is_leaf and parameter.requires_grad:
+            tag(parameter, WEIGHTS)
+            tell_gradient(parameter, 0)
+    if not unknown and not all_told:
+        told_parameters.put(optimizer, state)
+    elif unknown and all_told:
+        told_parameters.put(optimizer, None)
 
 
 def tell_states(optimizer):

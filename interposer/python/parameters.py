@@ -28,35 +28,43 @@ def tell_parameter(parameter, name):
     # A tensor that stands for a parameter (functional_call) may be no leaf: asking for its gradient would warn.
     if not parameter.is_leaf or not parameter.requires_grad:
         return
-    tell_gradient(parameter, name)
     watch = watch_of(parameter)
     if watch is None:
-        watch = Watch(name)
-        parameter.register_post_accumulate_grad_hook(watch)
-    watch.name = name
+        watch = Watch()
+        parameter.register_post_accumulate_grad_hook(make_hook(watch))
+    watch.name, watch.gradient = name, text(f"{name}.grad")
+    tell_gradient(parameter, watch.gradient)
 
 
 def tell_gradient(parameter, name):
     gradient = parameter.grad
     if gradient is not None:
-        tag(gradient, GRADIENTS, text(f"{name}.grad") if name else 0)
+        tag(gradient, GRADIENTS, name)
 
 
 class Watch:
-    """The hook of a parameter that tells its gradients; PyTorch copies it neither with deepcopy nor to a file."""
+    """What a parameter is called, and the id of what its gradients are called.
 
-    def __init__(self, name):
-        self.name = name
+    `told` is the hook where it is not the ordinary one: tensors of other classes, modes of the program's, no memory. The ordinary
+    one is a function of the same name (src/callables.rs), which torch.compile takes for this method. PyTorch copies hooks neither
+    with deepcopy nor to a file.
+    """
 
-    def __call__(self, parameter):
+    __slots__ = ("name", "gradient")
+
+    def told(self, parameter):
         with unobserved():
-            tell_gradient(parameter, self.name)
+            tell_gradient(parameter, self.gradient)
 
 
 def watch_of(parameter):
-    """The hook of ours that a parameter has, if it has."""
+    """What the hook of ours that a parameter has was made with, if it has one."""
     hooks = parameter._post_accumulate_grad_hooks
-    return next((hook for hook in hooks.values() if type(hook) is Watch), None) if hooks else None
+    if hooks:
+        for hook in hooks.values():
+            if type(hook) in (types.BuiltinFunctionType, types.MethodType) and type(hook.__self__) is Watch:
+                return hook.__self__
+    return None
 
 
 def follow_parameters():
@@ -80,7 +88,8 @@ def follow_parameters():
 
     skip(parameter_registered)
     skip(buffer_registered)
-    skip(Watch.__call__)
+    skip(Watch.told)
+    arrange((Tensor, torch.nn.Parameter, data_ptr, torch._C._len_torch_function_stack, Watch.told))
     registration.register_module_parameter_registration_hook(parameter_registered)
     registration.register_module_buffer_registration_hook(buffer_registered)
     Module = torch.nn.Module

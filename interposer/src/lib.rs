@@ -17,6 +17,8 @@
 //! | `driver.rs` | what the hooks ask the driver themselves: device, sizes, identity |
 //! | `framework.rs` | the hooks of PyTorch's allocators |
 //! | `python.rs` | how the shim (python/) gets into a Python program, and what it calls |
+//! | `callables.rs` | the shim's functions for what is done in every call of a module and for every gradient |
+//! | `interpreter.rs` | the functions of a Python interpreter that are called |
 //! | `scope.rs` | the module that a thread is in |
 //! | `stack/` | the lines of the Python program that a thread is at, when they are wanted |
 //! | `api.rs` | the C API |
@@ -40,12 +42,14 @@
 compile_error!("the interposer is written for x86-64 Linux with glibc: dlsym.rs, thread.rs and system.rs need a port");
 
 mod api;
+mod callables;
 mod clock;
 mod creation;
 mod dlsym;
 mod driver;
 mod framework;
 mod hooks;
+mod interpreter;
 mod log;
 mod module;
 mod names;

@@ -12,7 +12,8 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 use memscope_wire::{Category, Event, Origin, TextId};
 
-use crate::{creation, framework, log, module, names, thread};
+use crate::interpreter::{Object, Python};
+use crate::{callables, creation, framework, log, module, names, thread};
 
 /// One text of files in python/, terminated.
 macro_rules! text_of_files {
@@ -21,62 +22,19 @@ macro_rules! text_of_files {
 
 /// The shim's text: its files in the order in which they run, in one namespace.
 const SHIM: &str = text_of_files!(
-    "native.py" "tensors.py" "phases.py" "names.py" "parameters.py" "modules.py" "backward.py" "optimizers.py" "data.py"
-    "refusals.py" "stacks.py" "wrapping.py" "install.py"
+    "native.py" "unlocked.py" "tensors.py" "phases.py" "names.py" "parameters.py" "modules.py" "backward.py"
+    "optimizers.py" "data.py" "refusals.py" "stacks.py" "wrapping.py" "install.py"
 );
 
 /// Its name in Python. The rest is for the program's warnings, whose `stacklevel` does not count frames of the import system.
 const FILE_NAME: &CStr = c"<memscope> importlib._bootstrap";
-
-type Object = *mut c_void;
-
-/// Declares the functions of the interpreter that are called here, all of its stable interface, and how they are found.
-macro_rules! python {
-    ($($field:ident = $name:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        struct Python {
-            $($field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-        }
-
-        impl Python {
-            fn find() -> Option<Python> {
-                Some(Python {
-                    $($field: {
-                        let found = module::global_symbol($name);
-                        if found.is_null() {
-                            return None;
-                        }
-                        type Function = unsafe extern "C" fn($($argument),*) $(-> $result)?;
-                        #[allow(clippy::undocumented_unsafe_blocks, reason = "said here, for every expansion")]
-                        // SAFETY: the interpreter documents this function with this signature.
-                        unsafe { transmute::<*mut c_void, Function>(found) }
-                    },)*
-                })
-            }
-        }
-    };
-}
-
-python! {
-    tuple_item = c"PyTuple_GetItem": fn(Object, isize) -> Object;
-    text_of = c"PyUnicode_AsUTF8": fn(Object) -> *const c_char;
-    fetch = c"PyErr_Fetch": fn(*mut Object, *mut Object, *mut Object);
-    restore = c"PyErr_Restore": fn(Object, Object, Object);
-    clear = c"PyErr_Clear": fn();
-    compile = c"Py_CompileString": fn(*const c_char, *const c_char, c_int) -> Object;
-    evaluate = c"PyEval_EvalCode": fn(Object, Object, Object) -> Object;
-    new_dictionary = c"PyDict_New": fn() -> Object;
-    set_item = c"PyDict_SetItemString": fn(Object, *const c_char, Object) -> c_int;
-    builtins = c"PyEval_GetBuiltins": fn() -> Object;
-    modules = c"PyImport_GetModuleDict": fn() -> Object;
-    item = c"PyDict_GetItemString": fn(Object, *const c_char) -> Object;
-}
 
 impl Python {
     /// Runs the shim; false when it cannot run.
     ///
     /// # Safety
     /// The caller holds the interpreter's lock.
-    unsafe fn run_shim(&self) -> bool {
+    unsafe fn run_shim(self) -> bool {
         /// Py_file_input.
         const FILE: c_int = 257;
         // SAFETY: the lock is held; each object is checked before its use. What is made here lives as long as the program.
@@ -86,8 +44,10 @@ impl Python {
             if code.is_null() || names.is_null() {
                 return false;
             }
+            let evaluate = self.evaluate;
             (self.set_item)(names, c"__builtins__".as_ptr(), (self.builtins)()) == 0
-                && !(self.evaluate)(code, names, names).is_null()
+                && callables::offer(self, names)
+                && !evaluate(code, names, names).is_null()
         }
     }
 }

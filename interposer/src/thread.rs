@@ -1,6 +1,6 @@
 //! The thread's own words: its id for the log that it writes to, and whether it is inside a hook.
 //!
-//! Owns: six words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
+//! Owns: seven words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
 //! cannot ask for the initial-exec model, and the default one costs a call for each access. They have no initialiser and no
 //! destructor, so they are right at any time of a thread's life. Refuses: everything else.
 
@@ -22,19 +22,21 @@ pub struct Thread {
     pub recorded_scope: Cell<u64>,
     /// Where on the stacks of the program the log knows it to be.
     pub recorded_stack: Cell<u64>,
+    /// 1 while the thread is in a call of a module.
+    pub inside: Cell<u64>,
 }
 
-const _: () = assert!(size_of::<Thread>() == 48);
+const _: () = assert!(size_of::<Thread>() == 56);
 
 core::arch::global_asm!(
     ".section .tbss.memscope_thread,\"awT\",@nobits",
     ".globl memscope_thread",
     ".hidden memscope_thread",
     ".type memscope_thread,@object",
-    ".size memscope_thread,48",
+    ".size memscope_thread,56",
     ".balign 8",
     "memscope_thread:",
-    ".zero 48",
+    ".zero 56",
     ".text",
 );
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use memscope_core::allocation::Model;
+use memscope_core::allocation::{Allocation, Model};
 use memscope_core::profile::Profile;
+use memscope_wire::{Category, Origin};
 
 use crate::memscope::{Place, stderr, stdout};
 use crate::torch::python;
@@ -59,6 +60,13 @@ impl Recorded {
 
     fn path(&self, scope: u32) -> String {
         self.model.scopes().path(scope, self.model.names())
+    }
+
+    /// Whether the program's own hook told a gradient of this name and size.
+    fn has_gradient(&self, name: &str, bytes: u64) -> bool {
+        let told = |one: &&Allocation| (one.category, one.origin) == (Category::Gradients, Origin::Hooked);
+        let mut gradients = self.model.allocations().iter().filter(told);
+        gradients.any(|one| one.bytes == bytes && self.model.names().text(one.name) == name)
     }
 
     /// Paths of what has this size.
@@ -145,7 +153,10 @@ fn the_shim_is_in_every_kind_of_start() {
     let failing = "import sys; sys.path.insert(0, 'broken')\n\
                    for _ in range(2):\n try: import torch\n except ZeroDivisionError: print('failed')\n\
                    sys.path.pop(0); import torch.nn; exec(compile(open('small.py').read(), '<cell 1>', 'exec'))";
-    let by_name = format!("{site} import importlib; importlib.import_module('torch'); import small; small.train()");
+    // In this one the shim finds a Python without a lock, and does without the functions that need one.
+    let by_name = format!(
+        "{site} sys._is_gil_enabled = lambda: False; import importlib; importlib.import_module('torch'); import small; small.train()"
+    );
     let starts: [(&[&str], &str); 4] = [
         (&["-I", &small.to_string_lossy()], "trained 90300\n"),
         (&["-S", "-E", "-c", &by_name], "trained 90300\n"),
@@ -159,6 +170,7 @@ fn the_shim_is_in_every_kind_of_start() {
         assert_eq!((stdout(&run.output).as_str(), stderr(&run.output).as_str()), (expected, ""), "{arguments:?}");
         assert!(run.output.status.success());
         assert!(run.paths_of(7 * 300 * 4).contains("Net/layer"), "{arguments:?}");
+        assert!(run.has_gradient("layer.bias.grad", 300 * 4), "{arguments:?}");
     }
 }
 

@@ -680,6 +680,12 @@ def compiled():
         return inner(torch.ones(1, 2)).shape
 
     print(step(*batch()), hash_of(model), dict(counters["graph_break"]), dict(counters["frames"]))
+    # A backward pass that is compiled, with the hooks of parameters in it.
+    compiled_autograd = importlib.import_module("torch._dynamo.compiled_autograd")
+    with (getattr(compiled_autograd, "_enable", None) or compiled_autograd.enable)(
+        torch.compile(backend="eager", fullgraph=True)
+    ):
+        print(*train(Net(), torch.optim.SGD(model.parameters(), 0.1)), dict(counters["compiled_autograd"]))
     exported = torch.export.export(Net().eval(), (torch.ones(2, 32),))
     print(hashlib.sha256(str(exported.graph).encode()).hexdigest(), exported.module()(torch.ones(2, 32)).shape)
 

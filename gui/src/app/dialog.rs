@@ -3,6 +3,7 @@
 //! Owns: asking for a file or a place to write to. Refuses: to block the window while the system's own dialog is open.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
 
 use eframe::egui::{self, Grid, Key, Modal, RichText, ScrollArea, TextEdit};
 
@@ -21,6 +22,11 @@ pub enum Dialog {
     Save(String, &'static str),
 }
 
+/// The system's own dialog, that is open on another thread, and what the user said to it.
+pub(super) struct Browsing {
+    said: Receiver<Option<PathBuf>>,
+}
+
 /// So many completions are shown.
 const COMPLETIONS: usize = 8;
 
@@ -29,7 +35,39 @@ impl App {
         self.dialog = Some(Dialog::Open(String::new()));
     }
 
+    /// Asks with the system's own dialog, which may stay open as long as it likes; for a place to write to, if that is named.
+    fn browse(&mut self, save: Option<(&'static str, PathBuf)>, context: &egui::Context) {
+        let (send, said) = std::sync::mpsc::channel();
+        let context = context.clone();
+        let ask = move || {
+            let dialog = rfd::FileDialog::new();
+            let path = match save {
+                None => dialog.set_title("Open a profile").add_filter("memscope profiles", &["mscope"]).pick_file(),
+                Some((kind, place)) => {
+                    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    dialog.set_title("Save the view").add_filter(kind, &[kind]).set_file_name(name).save_file()
+                }
+            };
+            // Nobody may wait any more.
+            let _ = send.send(path);
+            context.request_repaint();
+        };
+        if std::thread::Builder::new().name("memscope-browse".into()).spawn(ask).is_ok() {
+            self.browsing = Some(Browsing { said });
+        }
+    }
+
+    /// Takes in what the user said to the system's dialog: it becomes the path that is asked for.
+    fn browsed(&mut self) {
+        let Some(said) = self.browsing.as_ref().and_then(|browsing| browsing.said.try_recv().ok()) else { return };
+        self.browsing = None;
+        if let (Some(path), Some(Dialog::Open(text) | Dialog::Save(text, _))) = (said, &mut self.dialog) {
+            *text = path.display().to_string();
+        }
+    }
+
     pub(super) fn dialogs(&mut self, context: &egui::Context, theme: &Theme) {
+        self.browsed();
         match self.dialog.take() {
             None => {}
             Some(Dialog::Shortcuts) => {
@@ -39,6 +77,10 @@ impl App {
             Some(Dialog::Open(mut text)) => match ask(context, theme, "Open a profile or a session", &mut text, true) {
                 Said::Nothing => self.dialog = Some(Dialog::Open(text)),
                 Said::Path(path) => self.open(&path, context),
+                Said::Browse => {
+                    self.browse(None, context);
+                    self.dialog = Some(Dialog::Open(text));
+                }
                 Said::No => {}
             },
             Some(Dialog::Save(mut text, kind)) => {
@@ -46,6 +88,10 @@ impl App {
                 match ask(context, theme, &title, &mut text, false) {
                     Said::Nothing => self.dialog = Some(Dialog::Save(text, kind)),
                     Said::Path(path) => self.write(&path, kind, context),
+                    Said::Browse => {
+                        self.browse(Some((kind, PathBuf::from(&text))), context);
+                        self.dialog = Some(Dialog::Save(text, kind));
+                    }
                     Said::No => {}
                 }
             }
@@ -57,6 +103,8 @@ impl App {
 enum Said {
     Nothing,
     Path(PathBuf),
+    /// The system's own dialog shall ask.
+    Browse,
     No,
 }
 
@@ -82,6 +130,10 @@ fn ask(context: &egui::Context, theme: &Theme, title: &str, text: &mut String, e
             let name = if exists { "Open" } else { "Save" };
             if (ui.button(name).clicked() || entered) && !text.trim().is_empty() {
                 said = Said::Path(expanded(text.trim()));
+            }
+            let browse = ui.button("Browse…").on_hover_text("the system's own dialog, where there is one");
+            if browse.clicked() {
+                said = Said::Browse;
             }
             if ui.button("Cancel").clicked() {
                 said = Said::No;

@@ -15,13 +15,13 @@ use eframe::egui::{self, CentralPanel, Panel, RichText, ScrollArea, Ui};
 use memscope_core::explorer::Answer;
 
 use crate::document::{Document, Stage};
-use crate::panels::{findings, header, moment};
+use crate::panels::{findings, header, moment, selected};
 use crate::settings::{self, Settings};
 use crate::theme::Theme;
 use crate::view::{View, ViewContext};
 use crate::views;
 
-use dialog::Dialog;
+use dialog::{Browsing, Dialog};
 
 /// The window's state.
 pub struct App {
@@ -29,6 +29,7 @@ pub struct App {
     shown: usize,
     settings: Settings,
     dialog: Option<Dialog>,
+    browsing: Option<Browsing>,
     /// A sentence about what was done last, for a while.
     said: Option<(String, f64)>,
 }
@@ -65,7 +66,7 @@ impl Default for App {
 impl App {
     /// A window without documents.
     pub fn new(settings: Settings) -> App {
-        App { tabs: Vec::new(), shown: 0, settings, dialog: None, said: None }
+        App { tabs: Vec::new(), shown: 0, settings, dialog: None, browsing: None, said: None }
     }
 
     /// The window as eframe makes it, with what was kept of the last one.
@@ -199,6 +200,7 @@ impl Tab {
                 if waiting {
                     ui.spinner();
                 }
+                selected::ui(ui, &answer, &self.document.shared, theme);
                 ui.separator();
                 findings::ui(ui, &answer, &mut self.document.shared, theme);
             });

@@ -13,7 +13,7 @@ use eframe::egui;
 use super::App;
 use super::dialog::Dialog;
 use crate::export::Picture;
-use crate::panels::{header, moment};
+use crate::panels::{header, moment, selected};
 use crate::theme::Theme;
 use crate::view::ViewContext;
 
@@ -30,6 +30,7 @@ impl App {
         let answer = Arc::clone(tab.document.answer());
         let mut shared = tab.document.shared.clone();
         let mut text = format!("{}\n\n{}\n", header::text(&answer), moment::text(&answer, &theme));
+        text.push_str(&selected::text(&answer, &shared));
         let context = ViewContext { answer: &answer, shared: &mut shared, theme, others: &[] };
         text.push_str(&tab.current().text(&context));
         Some(text)

@@ -12,7 +12,7 @@ use memscope_core::findings::{Detail, Finding, Oom};
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::Report;
 
-use crate::shared::Shared;
+use crate::shared::{Selection, Shared};
 use opening::Opening;
 
 /// An open document.
@@ -107,6 +107,9 @@ impl Document {
     /// Asks what the views want to know. To be called once a frame.
     pub fn ask(&mut self, add: impl FnOnce(&Shared, &mut Query)) {
         let mut query = Query { target: self.shared.target, at: self.shared.cursor, ..Query::default() };
+        if let Selection::Allocation(pick) = self.shared.selection {
+            query.picks.push(pick);
+        }
         add(&self.shared, &mut query);
         if query != self.asked {
             self.put(query);

@@ -74,13 +74,17 @@ impl Raster {
     }
 }
 
-/// Twice the area of a triangle, positive where its corners go clockwise on the screen.
-fn area(a: [f32; 2], b: [f32; 2], c: [f32; 2]) -> f32 {
+/// Twice the area of a triangle, positive where its corners go clockwise on the screen. Of the edge from a to b and of that from b
+/// to a the results differ in their sign alone, so that neighbours agree on what is on which side.
+fn area(a: [f64; 2], b: [f64; 2], c: [f64; 2]) -> f64 {
+    if a > b {
+        return -area(b, a, c);
+    }
     (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 }
 
 fn triangle(picture: &mut ColorImage, clip: Clip, scale: f32, corners: [Vertex; 3], texture: Option<&ColorImage>) {
-    let at = |vertex: &Vertex| [vertex.pos.x * scale, vertex.pos.y * scale];
+    let at = |vertex: &Vertex| [vertex.pos.x * scale, vertex.pos.y * scale].map(f64::from);
     let [a, mut b, mut c] = corners;
     let mut whole = area(at(&a), at(&b), at(&c));
     if whole < 0.0 {
@@ -91,11 +95,11 @@ fn triangle(picture: &mut ColorImage, clip: Clip, scale: f32, corners: [Vertex; 
     }
     let [pa, pb, pc] = [at(&a), at(&b), at(&c)];
     // An edge goes from its first corner to its second, clockwise; left edges go up, top edges go right.
-    let owns = |from: [f32; 2], to: [f32; 2]| to[1] < from[1] || (to[1] == from[1] && to[0] > from[0]);
+    let owns = |from: [f64; 2], to: [f64; 2]| to[1] < from[1] || (to[1] == from[1] && to[0] > from[0]);
     let own = [owns(pb, pc), owns(pc, pa), owns(pa, pb)];
     let extent = |axis: usize| {
         let values = [pa[axis], pb[axis], pc[axis]];
-        (values.iter().copied().fold(f32::MAX, f32::min), values.iter().copied().fold(f32::MIN, f32::max))
+        (values.iter().copied().fold(f64::MAX, f64::min), values.iter().copied().fold(f64::MIN, f64::max))
     };
     let ((left, right), (top, bottom)) = (extent(0), extent(1));
     let Clip([clip_left, clip_top, clip_right, clip_bottom]) = clip;
@@ -106,13 +110,13 @@ fn triangle(picture: &mut ColorImage, clip: Clip, scale: f32, corners: [Vertex; 
     let width = picture.size[0];
     for row in rows {
         for column in columns.clone() {
-            let here = [column as f32 + 0.5, row as f32 + 0.5];
+            let here = [f64::from(column) + 0.5, f64::from(row) + 0.5];
             let shares = [area(pb, pc, here), area(pc, pa, here), area(pa, pb, here)];
-            let inside = |(share, own): (f32, bool)| share > 0.0 || (share == 0.0 && own);
+            let inside = |(share, own): (f64, bool)| share > 0.0 || (share == 0.0 && own);
             if !shares.into_iter().zip(own).all(inside) {
                 continue;
             }
-            let colour = flat.unwrap_or_else(|| shade(&[a, b, c], shares.map(|share| share / whole), texture));
+            let colour = flat.unwrap_or_else(|| shade(&[a, b, c], shares.map(|share| (share / whole) as f32), texture));
             let pixel = &mut picture.pixels[row as usize * width + column as usize];
             *pixel = over(colour, *pixel);
         }
@@ -178,8 +182,12 @@ mod tests {
     fn neighbours_share_no_pixel_and_leave_none_out() {
         let half = Color32::from_white_alpha(128);
         let mut mesh = Mesh::default();
-        for (from, to) in [(0.0, 2.5), (2.5, 5.0), (5.0, 8.0)] {
-            mesh.add_colored_rect(Rect::from_min_max(pos2(from, 0.0), pos2(to, 8.0)), half);
+        // Edges at odd places, and diagonals through the middle of pixels.
+        let edges = [-3.0, 0.1, 0.7, 2.5, 2.5001, 3.3, 4.75, 5.0, 6.66, 11.0];
+        for sides in edges.windows(2) {
+            for ends in edges.windows(2) {
+                mesh.add_colored_rect(Rect::from_min_max(pos2(sides[0], ends[0]), pos2(sides[1], ends[1])), half);
+            }
         }
         let picture = painted(mesh);
         // White at 128 of 255 over black is 128, wherever edges and diagonals are.

@@ -5,6 +5,7 @@
 pub mod findings;
 pub mod header;
 pub mod moment;
+pub mod selected;
 
 use memscope_core::Category;
 use memscope_core::explorer::Answer;

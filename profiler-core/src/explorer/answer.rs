@@ -16,6 +16,7 @@ use super::bands::BandsView;
 use super::detail::AllocationDetail;
 use super::gravest::Gravest;
 use super::query::{At, Target};
+use super::tracks::TracksView;
 use super::window::WindowView;
 
 /// Order in which categories are stacked and listed: what stays longest at the bottom, what is not known last.
@@ -79,6 +80,8 @@ pub struct Answer {
     pub segments: Option<Arc<SegmentsView>>,
     /// The span of time that was asked for.
     pub window: Option<Arc<WindowView>>,
+    /// What lies beside memory in the span that was asked for.
+    pub tracks: Option<Arc<TracksView>>,
     /// Allocations as bands.
     pub bands: Option<Arc<BandsView>>,
     /// Those of the picked allocations that were found, in the order in which they were asked for.

@@ -23,6 +23,7 @@ use super::scopes;
 use super::segments::Segments;
 use super::spans::Spans;
 use super::steps;
+use super::tracks;
 
 /// Which lists are kept for the next question.
 #[derive(Debug, Default)]
@@ -103,6 +104,8 @@ impl Explorer {
         self.over_time(query, part, &mut answer);
         self.lists(&positions, (&asked, place), query, &mut answer);
         self.spans(&positions, &asked, query, &mut answer);
+        let tracks = query.tracks.as_ref();
+        answer.tracks = tracks.map(|query| Arc::new(tracks::view(&self.model, &self.walk, &positions, part, query)));
         answer
     }
 

@@ -30,6 +30,7 @@ mod segments;
 mod session;
 mod spans;
 mod steps;
+mod tracks;
 mod window;
 
 pub use alert::Alertness;
@@ -48,6 +49,8 @@ pub use holding::Holding;
 pub use limits::Limits;
 pub use overview::overview_of;
 pub use query::{
-    At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentsQuery, Target, WindowQuery,
+    At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentsQuery, Target, TracksQuery,
+    WindowQuery,
 };
+pub use tracks::{DeviceTelemetry, Lane, TelemetryPoint, TracksView};
 pub use window::{PhaseSpan, RefusalMark, StepSpan, WindowBucket, WindowView};

@@ -25,6 +25,8 @@ pub struct Query {
     pub segments: Option<SegmentsQuery>,
     /// A span of time, drawn as finely as wanted.
     pub window: Option<WindowQuery>,
+    /// What lies beside memory in a span of time.
+    pub tracks: Option<TracksQuery>,
     /// Allocations as bands over time, if they are wanted.
     pub bands: Option<BandsQuery>,
     /// Allocations of which everything is wanted, whenever they lived.
@@ -41,6 +43,7 @@ impl Default for Query {
             scopes: false,
             segments: None,
             window: None,
+            tracks: None,
             bands: None,
             picks: Vec::new(),
         }
@@ -162,6 +165,15 @@ pub struct WindowQuery {
     pub range: Range<Nanoseconds>,
     /// Equal parts, at least 1; of a span of fewer nanoseconds, one each.
     pub buckets: usize,
+}
+
+/// Telemetry in a span of time, and live bytes of each device and process.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TracksQuery {
+    /// From, and until before.
+    pub range: Range<Nanoseconds>,
+    /// At most so many samples of each device, from equal parts of the span; at most 4096.
+    pub parts: usize,
 }
 
 /// Allocations as bands over time: which, how many, and how they lie.

@@ -6,7 +6,7 @@ use eframe::egui::{Align2, FontId, Painter, Stroke, pos2};
 use memscope_core::report::units;
 
 use super::Chart;
-use super::area;
+use super::columns::Run;
 use crate::theme::Theme;
 use crate::view::ViewContext;
 
@@ -19,8 +19,8 @@ pub struct Scale {
 
 impl Scale {
     /// So that what is seen fills the chart; with the capacity in it, where that is not far above.
-    pub fn of(context: &ViewContext<'_>, chart: &Chart) -> Scale {
-        let most = area::most(context.answer, chart.seen) as f64;
+    pub fn of(context: &ViewContext<'_>, runs: &[Run]) -> Scale {
+        let most = runs.iter().map(|run| run.column.top()).max().unwrap_or(0) as f64;
         let capacity = context.answer.now.capacity.map(|bytes| bytes as f64);
         let top = match capacity {
             Some(capacity) if most * 2.5 >= capacity => capacity.max(most),

@@ -4,18 +4,24 @@
 //!
 //! | file | what it draws |
 //! | --- | --- |
+//! | columns | nothing: it says which figures a column of pixels shows |
 //! | area | the stacked area |
 //! | axis | time above, bytes at the left |
+//! | bands | steps and phases |
+//! | tracks | lanes of devices and processes, telemetry |
 //! | marks | peak, out of memory, refusals, findings |
 //! | pointer | cursor, range, zoom and pan |
 
 mod area;
 mod axis;
+mod bands;
+mod columns;
 mod marks;
 mod pointer;
+mod tracks;
 
 use eframe::egui::{Align2, FontId, Rect, Sense, Stroke, Ui, WidgetInfo, accesskit::Role, pos2, vec2};
-use memscope_core::explorer::At;
+use memscope_core::explorer::{At, Query, Running, TracksQuery, WindowQuery};
 use memscope_core::report::units;
 
 use crate::panels;
@@ -23,19 +29,20 @@ use crate::shared::{Shared, Span};
 use crate::view::{View, ViewContext};
 
 pub use axis::Scale;
+use columns::Source;
 
 /// Height of the time axis.
 const RULER: f32 = 20.0;
-/// Height of the band of steps.
-const STEPS: f32 = 18.0;
 /// Width of the byte axis.
-const MARGIN: f32 = 76.0;
+pub(crate) const MARGIN: f32 = 76.0;
 
 /// The timeline.
 #[derive(Default)]
 pub struct Timeline {
     /// Where a drag began, and what was seen then.
     drag: Option<pointer::Drag>,
+    /// What is asked: a span, and its parts.
+    wanted: (Option<Span>, usize),
 }
 
 /// Where things are in a chart over time.
@@ -74,6 +81,13 @@ impl View for Timeline {
         "Timeline"
     }
 
+    fn ask(&self, _shared: &Shared, query: &mut Query) {
+        let (Some(span), parts) = self.wanted else { return };
+        let range = span.from()..span.until();
+        query.window = Some(WindowQuery { range: range.clone(), buckets: parts });
+        query.tracks = Some(TracksQuery { range, parts });
+    }
+
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let size = ui.available_size().max(vec2(160.0, 90.0));
         let (rect, response) = ui.allocate_exact_size(size, Sense::click_and_drag());
@@ -83,18 +97,27 @@ impl View for Timeline {
         });
         let painter = ui.painter_at(rect);
         painter.rect_filled(rect, 0.0, context.theme.ground());
-        let top = rect.top() + RULER + STEPS;
-        let inner = Rect::from_min_max(pos2(rect.left() + MARGIN, top), rect.right_bottom() - vec2(8.0, 8.0));
+        let tracks = tracks::Rows::of(context.answer.tracks.as_deref(), rect.height());
+        let top = rect.top() + RULER + 2.0 * bands::HEIGHT;
+        let bottom = rect.bottom() - 8.0 - tracks.height();
+        let inner = Rect::from_min_max(pos2(rect.left() + MARGIN, top), pos2(rect.right() - 8.0, bottom));
         if inner.width() < 20.0 || inner.height() < 20.0 {
             return;
         }
         let chart = Chart { rect: inner, seen: context.seen() };
-        let scale = Scale::of(context, &chart);
+        self.wanted = (Some(wanted(context)), inner.width().ceil() as usize);
+        let runs = columns::runs(&Source::of(context.answer), &chart, ui.ctx().pixels_per_point());
+        let scale = Scale::of(context, &runs);
         axis::time(&painter, &chart, rect.top(), &context.theme);
         axis::bytes(&painter, &chart, &scale, &context.theme);
-        steps(&painter, context, &chart, rect.top() + RULER);
-        area::draw(&painter, context, &chart, &scale);
+        area::draw(&painter, context, &chart, &scale, &runs);
         capacity(&painter, context, &chart, &scale);
+        for (row, name) in ["steps", "phases"].into_iter().enumerate() {
+            let at = pos2(inner.left() - 6.0, rect.top() + RULER + (row as f32 + 0.45) * bands::HEIGHT);
+            painter.text(at, Align2::RIGHT_CENTER, name, FontId::proportional(11.0), context.theme.faint());
+        }
+        bands::ui(ui, context, &chart, rect.top() + RULER);
+        tracks::ui(ui, context, &chart, &tracks, bottom + 4.0);
         pointer::draw(&painter, context, &chart, rect);
         marks::ui(ui, context, &chart, rect);
         self.drag = pointer::handle(ui, &response, context, &chart, self.drag.take());
@@ -110,6 +133,17 @@ impl View for Timeline {
     }
 }
 
+/// The span that is asked for: what is seen. While a session runs and all of it is seen, a little more, so that not every
+/// answer is to a new question.
+fn wanted(context: &ViewContext<'_>) -> Span {
+    let seen = context.seen();
+    if context.answer.session.state != Running::Live || !context.shared.zoom.is_whole() {
+        return seen;
+    }
+    let grain = (seen.length() / 32).next_power_of_two();
+    Span { begin: seen.begin, end: seen.end.next_multiple_of(grain) }
+}
+
 fn capacity(painter: &eframe::egui::Painter, context: &ViewContext<'_>, chart: &Chart, scale: &Scale) {
     let Some(capacity) = context.answer.now.capacity else { return };
     let theme = &context.theme;
@@ -120,41 +154,11 @@ fn capacity(painter: &eframe::egui::Painter, context: &ViewContext<'_>, chart: &
         let at = pos2(chart.rect.left() + 4.0, y + 2.0);
         painter.text(at, Align2::LEFT_TOP, label, FontId::proportional(11.0), theme.error());
     } else {
-        let at = pos2(chart.rect.left() + 4.0, chart.rect.top() + 2.0);
-        painter.text(at, Align2::LEFT_TOP, format!("{label}, above"), FontId::proportional(11.0), theme.faint());
+        // Below the marks.
+        let at = pos2(chart.rect.right() - 4.0, chart.rect.top() + 38.0);
+        let galley = painter.layout_no_wrap(format!("{label}, above"), FontId::proportional(11.0), theme.faint());
+        let rect = Align2::RIGHT_TOP.anchor_size(at, galley.size());
+        painter.rect_filled(rect.expand(2.0), 2.0, theme.ground().gamma_multiply(0.8));
+        painter.galley(rect.min, galley, theme.faint());
     }
-}
-
-/// Steps as a band: as many numbers as fit.
-fn steps(painter: &eframe::egui::Painter, context: &ViewContext<'_>, chart: &Chart, top: f32) {
-    let theme = &context.theme;
-    let marks = &context.answer.step_marks;
-    let band = Rect::from_min_max(pos2(chart.rect.left(), top), pos2(chart.rect.right(), top + STEPS - 2.0));
-    let painter = painter.with_clip_rect(band);
-    let first = marks.partition_point(|(time, _)| time.0 < chart.seen.begin).saturating_sub(1);
-    let (mut lined, mut named) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
-    for (begin, number) in marks.iter().skip(first).take_while(|(time, _)| time.0 <= chart.seen.end) {
-        let x = chart.x(begin.0).max(band.left());
-        if x - lined < 3.0 {
-            continue;
-        }
-        lined = x;
-        painter.vline(x, band.y_range(), Stroke::new(1.0, theme.faint()));
-        if x - named > 46.0 {
-            named = x;
-            let text = if *number == 0 && x > band.left() { "0".to_owned() } else { format!("step {number}") };
-            painter.text(
-                pos2(x + 3.0, band.center().y),
-                Align2::LEFT_CENTER,
-                text,
-                FontId::proportional(11.0),
-                theme.faint(),
-            );
-        }
-    }
-}
-
-/// True when the shared state differs in what is seen: for tests.
-pub fn is_zoomed(shared: &Shared) -> bool {
-    !shared.zoom.is_whole()
 }

@@ -8,7 +8,8 @@ use memscope_core::explorer::{At, STACKED};
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::units;
 
-use super::{Chart, area, cursor_time};
+use super::columns::Source;
+use super::{Chart, bands, cursor_time};
 use crate::panels;
 use crate::shared::Span;
 use crate::view::ViewContext;
@@ -90,6 +91,7 @@ pub fn handle(
     }
     if response.clicked()
         && let Some(pointer) = response.interact_pointer_pos()
+        && chart.rect.y_range().contains(pointer.y)
     {
         let x = pointer.x.clamp(chart.rect.left(), chart.rect.right());
         context.shared.cursor = At::Time(Nanoseconds(chart.time(x)));
@@ -101,18 +103,22 @@ pub fn handle(
 fn hover(ui: &Ui, response: &Response, context: &ViewContext<'_>, chart: &Chart, x: f32) {
     ui.painter().vline(x, chart.rect.y_range(), Stroke::new(1.0, context.theme.faint()));
     let span = Span::between(chart.time(x), chart.time(x + 1.0));
-    let Some(bucket) = area::bucket(context.answer, span) else { return };
-    let width = context.answer.series.width_ns;
+    let Some(column) = Source::of(context.answer).column(span) else { return };
+    let live = &column.rows.live;
     response.clone().on_hover_ui_at_pointer(|ui| {
-        ui.label(panels::time(span.begin));
-        for category in STACKED.iter().rev().filter(|category| bucket.live[**category as usize] > 0) {
+        ui.label(panels::time(column.time.unwrap_or(span.begin)));
+        if let Some(window) = &context.answer.window {
+            bands::under(window, span.begin).into_iter().for_each(|line| drop(ui.weak(line)));
+        }
+        for category in STACKED.iter().rev().filter(|category| live[**category as usize] > 0) {
             ui.horizontal(|ui| {
                 let (swatch, _) = ui.allocate_exact_size(Vec2::splat(10.0), Sense::hover());
                 ui.painter().rect_filled(swatch, 2.0, context.theme.category(*category));
-                ui.label(format!("{} {}", category.name(), units::bytes(bucket.live[*category as usize])));
+                ui.label(format!("{} {}", category.name(), units::bytes(live[*category as usize])));
             });
         }
-        ui.label(format!("reserved {}", units::bytes(bucket.reserved)));
-        ui.weak(format!("most within {}", panels::time(width.max(span.length()))));
+        ui.label(format!("live {}", units::bytes(column.rows.live_bytes())));
+        ui.label(format!("reserved {}", units::bytes(column.reserved)));
+        ui.weak(format!("most live within {}", panels::time(span.length())));
     });
 }

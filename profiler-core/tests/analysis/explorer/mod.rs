@@ -3,7 +3,7 @@
 //! Index: `ended` holds answers about whole sessions and profiles against their reports; `live` holds answers while a session
 //! runs against a history made anew at every moment; `forget` holds what little is kept against everything; `lists` has figures
 //! worked out by hand; `follower` follows journals that grow, end and break off; `spans` holds spans of
-//! time and bands against the naive reference, and `scale` those of a session of many chunks against plain sums.
+//! time and bands against the naive reference, `tracks` telemetry and lanes, and `scale` those of a session of many chunks against plain sums.
 
 mod ended;
 mod follower;
@@ -12,3 +12,4 @@ mod lists;
 mod live;
 mod scale;
 mod spans;
+mod tracks;

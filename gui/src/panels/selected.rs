@@ -1,0 +1,94 @@
+//! Everything about the allocation that is selected.
+//!
+//! Owns: the words for it. Refuses: to look it up; it comes with the answer.
+
+use std::fmt::Write as _;
+
+use eframe::egui::{Grid, RichText, Ui};
+use memscope_core::explorer::{AllocationDetail, Answer};
+use memscope_core::report::units;
+use memscope_core::{MemoryKind, Origin};
+
+use super::{holder, time};
+use crate::shared::{Selection, Shared};
+use crate::theme::Theme;
+
+/// The selected allocation, once the answer has it.
+pub fn of<'a>(answer: &'a Answer, shared: &Shared) -> Option<&'a AllocationDetail> {
+    let Selection::Allocation(pick) = shared.selection else { return None };
+    answer.picks.iter().find(|detail| (detail.row.id, detail.row.birth) == (pick.id, pick.birth))
+}
+
+/// What is known of it, line by line.
+pub fn facts(detail: &AllocationDetail) -> Vec<(&'static str, String)> {
+    let row = &detail.row;
+    let name = if row.name.is_empty() { &row.function } else { &row.name };
+    let mut facts = vec![
+        ("name", if name.is_empty() { "without a name".to_owned() } else { name.clone() }),
+        ("size", units::exact(row.bytes)),
+        ("category", format!("{}, {}", row.category.name(), how(row.origin))),
+        ("holder", holder(row.category).to_owned()),
+        ("module", if row.scope.is_empty() { "outside all scopes".to_owned() } else { row.scope.clone() }),
+        ("made", time(row.birth.0)),
+        ("ended", detail.death.map_or_else(|| "not yet".to_owned(), |death| time(death.0))),
+    ];
+    if row.granted != row.bytes {
+        facts.insert(2, ("granted", units::exact(row.granted)));
+    }
+    let step = row.step.map(|step| format!("step {step}"));
+    let phase = Some(detail.phase.clone()).filter(|phase| !phase.is_empty());
+    let place: Vec<String> = step.into_iter().chain(phase).collect();
+    if !place.is_empty() {
+        facts.push(("in", place.join(", ")));
+    }
+    if detail.at_exit {
+        facts.push(("end", "given back when its process ended".to_owned()));
+    }
+    let kind = match row.memory {
+        MemoryKind::Device => "device memory",
+        MemoryKind::Pool => "device memory of a pool",
+        MemoryKind::Managed => "managed memory",
+        MemoryKind::Host => "pinned host memory",
+        MemoryKind::Pageable => "host memory",
+    };
+    facts.push(("lies", format!("{kind}, address {:#x}, stream {}, process {}", row.address, row.stream, row.pid)));
+    facts
+}
+
+const fn how(origin: Origin) -> &'static str {
+    match origin {
+        Origin::None => "not known",
+        Origin::Tagged => "as the program said",
+        Origin::Hooked => "as the framework said",
+        Origin::Inferred => "concluded",
+    }
+}
+
+/// Draws it; nothing where no allocation is selected.
+pub fn ui(ui: &mut Ui, answer: &Answer, shared: &Shared, theme: &Theme) {
+    if !matches!(shared.selection, Selection::Allocation(_)) {
+        return;
+    }
+    ui.separator();
+    ui.label(RichText::new("Selected allocation").strong());
+    let Some(detail) = of(answer, shared) else {
+        ui.label(RichText::new("…").color(theme.faint()));
+        return;
+    };
+    Grid::new("selected allocation").num_columns(2).show(ui, |ui| {
+        for (name, value) in facts(detail) {
+            ui.label(RichText::new(name).color(theme.faint()));
+            ui.add(eframe::egui::Label::new(value).wrap());
+            ui.end_row();
+        }
+    });
+}
+
+/// The same as text; empty where no allocation is selected.
+pub fn text(answer: &Answer, shared: &Shared) -> String {
+    let mut text = String::new();
+    for (name, value) in of(answer, shared).map(facts).unwrap_or_default() {
+        let _ = writeln!(text, "{name:<10} {value}");
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! Steps and phases as bands above the chart.
+//!
+//! Owns: which of them are wide enough to be named. Refuses: those that are narrower than a pixel; it says how many there are.
+
+use eframe::egui::{Align2, Color32, FontId, Painter, Rect, Stroke, StrokeKind, Ui, pos2, vec2};
+use memscope_core::explorer::{At, PhaseSpan, StepSpan, Target, WindowView};
+use memscope_core::report::units;
+
+use super::Chart;
+use crate::panels;
+use crate::shared::Span;
+use crate::view::ViewContext;
+
+/// Height of one band.
+pub const HEIGHT: f32 = 17.0;
+/// A band that is narrower than this is not named.
+const NAMED: f32 = 26.0;
+
+/// Draws both bands; a click on one puts the cursor or chooses its time.
+pub fn ui(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, top: f32) {
+    let Some(window) = context.answer.window.clone() else {
+        return marks(ui.painter(), context, chart, top);
+    };
+    let line = |row: f32| {
+        Rect::from_min_max(
+            pos2(chart.rect.left(), top + row * HEIGHT),
+            pos2(chart.rect.right(), top + (row + 1.0) * HEIGHT - 2.0),
+        )
+    };
+    steps(ui, context, chart, line(0.0), &window);
+    phases(ui, context, chart, line(1.0), &window);
+}
+
+fn steps(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, line: Rect, window: &WindowView) {
+    let shades = [0.10, 0.20];
+    for StepSpan { number, begin, end } in &window.steps {
+        let text = |width: f32| match width {
+            60.0.. => format!("step {number}"),
+            _ => number.to_string(),
+        };
+        let colour = context.theme.text().gamma_multiply(shades[(*number % 2) as usize]);
+        let span = Span::between(begin.0, end.map_or(context.answer.session.last_time.0, |end| end.0));
+        let Some(rect) = band(ui.painter(), chart, line, span, colour, context.theme.faint(), text) else { continue };
+        if clicked(ui, rect, line) {
+            context.shared.cursor = At::Step(*number);
+            context.shared.range = Some(span);
+        }
+    }
+    hidden(ui.painter(), context, line, window.steps_hidden, ("step", "steps"));
+}
+
+fn phases(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, line: Rect, window: &WindowView) {
+    // Of several processes the one that is looked at, else the first.
+    let process = match context.answer.target {
+        Target::Process(process) => Some(process),
+        _ => window.phases.iter().map(|phase| phase.process).min(),
+    };
+    for PhaseSpan { name, begin, end, .. } in window.phases.iter().filter(|phase| Some(phase.process) == process) {
+        let colour = shade(context, name);
+        let span = Span::between(begin.0, end.map_or(context.answer.session.last_time.0, |end| end.0));
+        let text = |_| name.clone();
+        let Some(rect) = band(ui.painter(), chart, line, span, colour, context.theme.text(), text) else { continue };
+        if clicked(ui, rect, line) {
+            context.shared.range = Some(span);
+        }
+    }
+    hidden(ui.painter(), context, line, window.phases_hidden, ("phase", "phases"));
+}
+
+/// One colour a name, the same in every session: of a few that are no category's.
+fn shade(context: &ViewContext<'_>, name: &str) -> Color32 {
+    let theme = &context.theme;
+    let number = name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33) ^ u32::from(byte));
+    let colour = match name {
+        "forward" => theme.accent(),
+        "backward" => theme.warning(),
+        "optimizer" => theme.good(),
+        _ => theme.faint().lerp_to_gamma(theme.text(), (number % 4) as f32 / 6.0),
+    };
+    colour.lerp_to_gamma(theme.ground(), 0.62)
+}
+
+/// One band; `None` when nothing of it is seen.
+fn band(
+    painter: &Painter,
+    chart: &Chart,
+    line: Rect,
+    span: Span,
+    colour: Color32,
+    ink: Color32,
+    text: impl Fn(f32) -> String,
+) -> Option<Rect> {
+    let rect = Rect::from_x_y_ranges(chart.x(span.begin)..=chart.x(span.end), line.y_range()).intersect(line);
+    if rect.width() <= 0.0 {
+        return None;
+    }
+    painter.rect_filled(rect, 0.0, colour);
+    if rect.width() > 3.0 {
+        painter.rect_stroke(rect, 0.0, Stroke::new(0.5, ink.gamma_multiply(0.4)), StrokeKind::Inside);
+    }
+    if rect.width() > NAMED {
+        let inside = painter.with_clip_rect(rect.shrink(2.0));
+        inside.text(
+            rect.left_center() + vec2(4.0, 0.0),
+            Align2::LEFT_CENTER,
+            text(rect.width()),
+            FontId::proportional(11.0),
+            ink,
+        );
+    }
+    Some(rect)
+}
+
+fn clicked(ui: &Ui, rect: Rect, line: Rect) -> bool {
+    // One look at the pointer, and no widget for each of thousands.
+    let pointer = ui.input(|input| input.pointer.primary_clicked().then(|| input.pointer.interact_pos()).flatten());
+    pointer.is_some_and(|pointer| rect.contains(pointer) && line.contains(pointer))
+}
+
+fn hidden(painter: &Painter, context: &ViewContext<'_>, line: Rect, count: usize, (one, many): (&str, &str)) {
+    if count > 0 {
+        let text = format!("{} too short to be seen: zoom in", units::count(count as u64, one, many));
+        let galley = painter.layout_no_wrap(text, FontId::proportional(11.0), context.theme.faint());
+        let rect = Align2::RIGHT_CENTER.anchor_size(line.right_center() - vec2(4.0, 0.0), galley.size());
+        painter.rect_filled(rect.expand(2.0), 2.0, context.theme.ground());
+        painter.galley(rect.min, galley, context.theme.faint());
+    }
+}
+
+/// Before the span is known: where steps began.
+fn marks(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, top: f32) {
+    let band = Rect::from_min_max(pos2(chart.rect.left(), top), pos2(chart.rect.right(), top + HEIGHT - 2.0));
+    let painter = painter.with_clip_rect(band);
+    let mut lined = f32::NEG_INFINITY;
+    for (begin, _) in context.answer.step_marks.iter().filter(|(time, _)| chart.seen.contains(time.0)) {
+        let x = chart.x(begin.0);
+        if x - lined > 3.0 {
+            lined = x;
+            painter.vline(x, band.y_range(), Stroke::new(1.0, context.theme.faint()));
+        }
+    }
+}
+
+/// Steps and phases under the pointer, in words.
+pub fn under(window: &WindowView, time: u64) -> Vec<String> {
+    let within = |begin: u64, end: Option<u64>| begin <= time && end.is_none_or(|end| time < end);
+    let steps = window.steps.iter().filter(|step| within(step.begin.0, step.end.map(|end| end.0)));
+    let phases = window.phases.iter().filter(|phase| within(phase.begin.0, phase.end.map(|end| end.0)));
+    let steps = steps.map(|step| format!("step {}", step.number));
+    let length = |phase: &PhaseSpan| match phase.end {
+        Some(end) => format!(", {}", panels::time(end.0 - phase.begin.0)),
+        None => String::new(),
+    };
+    steps.chain(phases.map(|phase| format!("{}{}", phase.name, length(phase)))).collect()
+}

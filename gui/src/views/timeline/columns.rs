@@ -1,0 +1,143 @@
+//! Which figures a column of pixels shows.
+//!
+//! Owns: the choice between the exact span that was asked for and the coarse series of all time, while the exact one is not there
+//! yet. Refuses: to smooth: of all moments in a column the one with most live bytes is shown, so that no peak is lost.
+
+use memscope_core::explorer::{Answer, Target, WindowView};
+use memscope_core::ledger::EventRows;
+use memscope_core::timeline::{Bucket, SampleRows, Series};
+
+use super::Chart;
+use crate::shared::Span;
+
+/// The moment of a part of time at which most was live.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// The ledger at that moment. Of the coarse series rounding is not known, and counted as cached.
+    pub rows: EventRows,
+    /// Most that was reserved in this part of time.
+    pub reserved: u64,
+    /// When it was, nanoseconds; `None` where the coarse series speaks.
+    pub time: Option<u64>,
+    /// In use on the device, and none of the above: at the last sample.
+    pub foreign: [u64; 4],
+}
+
+/// What is drawn between two edges.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Run {
+    /// From.
+    pub left: f32,
+    /// To.
+    pub right: f32,
+    /// What.
+    pub column: Column,
+}
+
+/// Where figures over time come from.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    window: Option<&'a WindowView>,
+    series: &'a Series,
+    samples: &'a [SampleRows],
+}
+
+impl<'a> Source<'a> {
+    /// What an answer knows of its target.
+    pub fn of(answer: &'a Answer) -> Source<'a> {
+        // Of one device only: samples of several are not taken at the same time.
+        let device = answer.tracks.as_deref().and_then(|tracks| match (&tracks.devices[..], answer.target) {
+            ([device], Target::All | Target::Device(_)) => Some(device),
+            _ => None,
+        });
+        Source {
+            window: answer.window.as_deref(),
+            series: &answer.series,
+            samples: device.map(|device| &device.rows[..]).unwrap_or_default(),
+        }
+    }
+
+    /// A series alone.
+    pub fn of_series(series: &'a Series) -> Source<'a> {
+        Source { window: None, series, samples: &[] }
+    }
+
+    /// What a part of time shows; `None` where nothing is known.
+    pub fn column(&self, span: Span) -> Option<Column> {
+        let column = self.exact(span).or_else(|| self.coarse(span))?;
+        Some(Column { foreign: self.foreign(span), ..column })
+    }
+
+    fn exact(&self, span: Span) -> Option<Column> {
+        let window = self.window?;
+        if span.begin < window.range.start.0 || span.end > window.range.end.0 {
+            return None;
+        }
+        let first = window.buckets.partition_point(|bucket| bucket.begin.0 <= span.begin).checked_sub(1)?;
+        let within = window.buckets[first..].iter().take_while(|bucket| bucket.begin.0 < span.end);
+        let (mut most, mut reserved) = (None, 0);
+        for bucket in within {
+            reserved = bucket.reserved.max(reserved);
+            if most.is_none_or(|(bytes, _)| bucket.rows.live_bytes() > bytes) {
+                most = Some((bucket.rows.live_bytes(), bucket));
+            }
+        }
+        let (_, bucket) = most?;
+        Some(Column { rows: bucket.rows, reserved, time: Some(bucket.time.0), foreign: [0; 4] })
+    }
+
+    fn coarse(&self, span: Span) -> Option<Column> {
+        let width = self.series.width_ns.max(1);
+        let last = self.series.buckets.len().checked_sub(1)?;
+        let (first, until) = ((span.begin / width) as usize, ((span.end - 1) / width) as usize);
+        let within = self.series.buckets.get(first..=until.min(last))?;
+        let live = |bucket: &&Bucket| bucket.live.iter().fold(0u64, |sum, bytes| sum.wrapping_add(*bytes));
+        let most = within.iter().max_by_key(live)?;
+        let reserved = within.iter().map(|bucket| bucket.reserved).max()?;
+        let mut rows = EventRows { live: most.live, ..EventRows::default() };
+        rows.reserved = most.reserved.max(rows.live_bytes());
+        rows.cached = rows.reserved - rows.live_bytes();
+        Some(Column { rows, reserved, time: None, foreign: [0; 4] })
+    }
+
+    /// By the number of [`memscope_core::colours::Foreign`]. What is negative (a sample that was taken while memory changed) is
+    /// nothing that can be stacked.
+    fn foreign(&self, span: Span) -> [u64; 4] {
+        let last = self.samples.partition_point(|sample| sample.rows.time.0 < span.end);
+        let Some(sample) = self.samples[..last].iter().rev().find(|sample| sample.settled) else { return [0; 4] };
+        let rows = &sample.rows;
+        let signed = |bytes: Option<i64>| bytes.map_or(0, |bytes| bytes.max(0) as u64);
+        let (others, firmware) = (rows.other_processes.unwrap_or(0), rows.firmware_reserved.unwrap_or(0));
+        [signed(rows.unexplained), others, firmware, signed(rows.unowned)]
+    }
+}
+
+impl Column {
+    /// The height of the whole stack.
+    pub fn top(&self) -> u64 {
+        self.foreign.iter().fold(self.reserved.max(self.rows.reserved), |sum, bytes| sum.saturating_add(*bytes))
+    }
+}
+
+/// All columns of a chart, one a pixel of the screen; those that are alike are one.
+pub fn runs(source: &Source<'_>, chart: &Chart, pixels_per_point: f32) -> Vec<Run> {
+    let columns = (chart.rect.width() * pixels_per_point).ceil().clamp(1.0, 8192.0) as usize;
+    let edge = |column: usize| chart.rect.left() + chart.rect.width() * column as f32 / columns as f32;
+    let mut runs: Vec<Run> = Vec::new();
+    for column in 0..columns {
+        let at = |column: usize| chart.seen.at(column as f64 / columns as f64);
+        let Some(here) = source.column(Span::between(at(column), at(column + 1))) else { continue };
+        let (left, right) = (edge(column), edge(column + 1));
+        match runs.last_mut() {
+            Some(run) if run.right == left && run.column.looks_like(&here) => run.right = right,
+            _ => runs.push(Run { left, right, column: here }),
+        }
+    }
+    runs
+}
+
+impl Column {
+    fn looks_like(&self, other: &Column) -> bool {
+        (self.rows, self.reserved, self.foreign) == (other.rows, other.reserved, other.foreign)
+    }
+}

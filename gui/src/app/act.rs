@@ -9,7 +9,7 @@ use memscope_core::journal::entry::Nanoseconds;
 use super::dialog::Dialog;
 use super::{App, Tab};
 use crate::action::{Action, TABLE};
-use crate::document::{first_oom, moment, target_of};
+use crate::document::out_of_memory;
 use crate::shared::Selection;
 use crate::view::whole;
 
@@ -103,8 +103,8 @@ impl Tab {
             Action::GoPeak => shared.cursor = At::Peak,
             Action::GoEnd => shared.cursor = At::Live,
             Action::GoOom => {
-                if let Some(oom) = first_oom(&answer.findings) {
-                    (shared.cursor, shared.target) = (At::Refused(moment(oom)), target_of(&answer, &oom.device));
+                if let Some(gravest) = &answer.gravest {
+                    (shared.cursor, shared.target) = out_of_memory(&answer, gravest);
                 }
             }
             Action::StepBack | Action::StepForward => {

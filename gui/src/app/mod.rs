@@ -148,10 +148,6 @@ impl App {
         match tab.document.stage() {
             Stage::Failed(failure) => failed(ui, &failure, theme),
             Stage::Ready => tab.ui(ui, theme, &others),
-            Stage::Summary(report) => {
-                Panel::top("header").show(ui, |ui| header::stored_ui(ui, &report, theme));
-                opening(ui, &tab.document.path);
-            }
             Stage::Opening => opening(ui, &tab.document.path),
         }
     }

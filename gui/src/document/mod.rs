@@ -7,10 +7,9 @@ mod opening;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memscope_core::explorer::{Answer, At, Explorer, Query, Running, Target};
-use memscope_core::findings::{Detail, Finding, Oom};
+use memscope_core::explorer::{Answer, At, Explorer, Gravest, Query, Running, Target};
+use memscope_core::findings::Oom;
 use memscope_core::journal::entry::Nanoseconds;
-use memscope_core::report::Report;
 
 use crate::shared::{Selection, Shared};
 use opening::Opening;
@@ -33,7 +32,7 @@ pub struct Document {
 /// Who answers.
 enum Source {
     /// Threads.
-    Opening(Opening),
+    Opening(Box<Opening>),
     /// An explorer, at once and on this thread.
     Explorer(Box<Explorer>),
 }
@@ -43,9 +42,7 @@ enum Source {
 pub enum Stage {
     /// Nothing is known yet.
     Opening,
-    /// A profile's stored figures are known.
-    Summary(Arc<Report>),
-    /// Questions are answered.
+    /// There is an answer; [`SessionView::reading`](memscope_core::explorer::SessionView::reading) says whether it is all.
     Ready,
     /// It cannot be opened: a sentence.
     Failed(String),
@@ -56,7 +53,7 @@ impl Document {
     /// there is something new.
     pub fn open(path: &Path, wake: impl Fn() + Send + Sync + 'static) -> Document {
         let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
-        Document::of(name, path, Source::Opening(Opening::start(path.to_path_buf(), Arc::new(wake))))
+        Document::of(name, path, Source::Opening(Box::new(Opening::start(path.to_path_buf(), Arc::new(wake)))))
     }
 
     /// A document that is answered at once, on the caller's thread: for tests and pictures, where no frame may depend on a clock.
@@ -82,9 +79,11 @@ impl Document {
     /// How far it is.
     pub fn stage(&self) -> Stage {
         match &self.source {
-            _ if self.version > 0 => Stage::Ready,
-            Source::Opening(opening) => opening.stage(),
-            Source::Explorer(_) => Stage::Opening,
+            Source::Opening(opening) => match opening.stage() {
+                Stage::Opening if self.version > 0 || self.settled => Stage::Ready,
+                stage => stage,
+            },
+            Source::Explorer(_) => Stage::Ready,
         }
     }
 
@@ -95,12 +94,14 @@ impl Document {
 
     /// Takes in what is new. To be called once a frame.
     pub fn poll(&mut self) {
-        if let Source::Opening(opening) = &mut self.source
-            && let Some((version, answer)) = opening.answer()
-            && version != self.version
-        {
-            self.version = version;
-            self.receive(answer);
+        let Source::Opening(opening) = &mut self.source else { return };
+        match (opening.answer(), opening.overview()) {
+            (Some((version, answer)), _) if version != self.version => {
+                self.version = version;
+                self.receive(answer, false);
+            }
+            (None, Some(overview)) => self.receive(overview, true),
+            _ => {}
         }
     }
 
@@ -123,7 +124,7 @@ impl Document {
             Source::Explorer(explorer) => {
                 let answer = explorer.answer(&query);
                 self.version += 1;
-                self.receive(Arc::new(answer));
+                self.receive(Arc::new(answer), false);
             }
         }
     }
@@ -138,9 +139,10 @@ impl Document {
         self.version == 0 || self.answer.at != self.asked.at || self.answer.target != self.asked.target
     }
 
-    fn receive(&mut self, answer: Arc<Answer>) {
+    /// Takes in an answer; an overview is one before the rows are read.
+    fn receive(&mut self, answer: Arc<Answer>, overview: bool) {
         self.answer = answer;
-        let known = !self.answer.session.reading && self.answer.session.last_time.0 > 0;
+        let known = (overview || !self.answer.session.reading) && self.answer.session.last_time.0 > 0;
         if !self.settled && known {
             self.settled = true;
             self.begin_where_memory_ran_out();
@@ -149,24 +151,24 @@ impl Document {
 
     /// The reason why most profiles are opened.
     fn begin_where_memory_ran_out(&mut self) {
-        let Some(oom) = first_oom(&self.answer.findings) else {
+        let Some(gravest) = &self.answer.gravest else {
             // Without one, what counts is the peak; of a session that runs, the present.
             if self.answer.session.state != Running::Live {
                 self.shared.cursor = At::Peak;
             }
             return;
         };
-        self.shared.cursor = At::Refused(moment(oom));
-        self.shared.target = target_of(&self.answer, &oom.device);
+        (self.shared.cursor, self.shared.target) = out_of_memory(&self.answer, gravest);
     }
 }
 
-/// The gravest out-of-memory error.
-pub fn first_oom(findings: &[Finding]) -> Option<&Oom> {
-    findings.iter().find_map(|finding| match &finding.detail {
-        Detail::Oom(oom) => Some(&**oom),
-        _ => None,
-    })
+/// Where memory ran out: the moment, and the device where there are several.
+pub fn out_of_memory(answer: &Answer, gravest: &Gravest) -> (At, Target) {
+    let target = match (gravest.device, answer.devices.len()) {
+        (Some(device), 2..) => Target::Device(device),
+        _ => Target::All,
+    };
+    (At::Refused(gravest.time), target)
 }
 
 /// When memory ran out.

@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use memscope_core::Error;
-use memscope_core::explorer::{Answer, Follower, Limits, Query, find_session};
+use memscope_core::explorer::{Answer, Follower, Limits, Query, find_session, overview_of};
 use memscope_core::profile::Profile;
-use memscope_core::report::{Instant, Report};
 
 use super::Stage;
 
@@ -29,7 +28,7 @@ pub struct Opening {
 /// What the thread has found out.
 #[derive(Default)]
 struct Board {
-    summary: Option<Arc<Report>>,
+    overview: Option<Arc<Answer>>,
     opened: Option<Follower>,
     failure: Option<String>,
     /// Nobody waits for it any more.
@@ -56,11 +55,12 @@ impl Opening {
     /// How far it is.
     pub fn stage(&self) -> Stage {
         let board = lock(&self.board);
-        match (&board.failure, &board.summary) {
-            (Some(failure), _) => Stage::Failed(failure.clone()),
-            (None, Some(summary)) => Stage::Summary(Arc::clone(summary)),
-            (None, None) => Stage::Opening,
-        }
+        board.failure.as_ref().map_or(Stage::Opening, |failure| Stage::Failed(failure.clone()))
+    }
+
+    /// What a profile tells before its rows are read: once.
+    pub fn overview(&mut self) -> Option<Arc<Answer>> {
+        lock(&self.board).overview.take()
     }
 
     /// The latest answer and its number, once there is one.
@@ -100,9 +100,9 @@ fn open(path: &Path, board: &Mutex<Board>, wake: &Wake) -> Result<(), Error> {
         move || wake()
     };
     let follower = if path.is_file() {
-        // What lies ready in the manifest comes at once; what is made of all rows takes as long as there are rows.
-        let summary = Profile::open(path)?.report(Instant::Peak)?;
-        lock(board).summary = Some(Arc::new(summary));
+        // What lies ready comes at once; what is made of all rows takes as long as there are rows.
+        let overview = overview_of(&Profile::open(path)?)?;
+        lock(board).overview = Some(Arc::new(overview));
         wake();
         Follower::of_profile(path, calls)?
     } else {

@@ -4,7 +4,7 @@
 
 use eframe::egui::{self, RichText, Ui};
 use memscope_core::explorer::{Answer, Running};
-use memscope_core::report::{Report, units};
+use memscope_core::report::units;
 
 use crate::theme::Theme;
 
@@ -23,6 +23,9 @@ fn facts(answer: &Answer) -> Vec<(String, bool)> {
     };
     let bad = session.state == Running::Broken || session.exit_status.is_some_and(|status| status != 0);
     facts.push((format!("{state}, {}", units::time(session.last_time.0 as f64 / 1e9)), bad));
+    if session.reading && session.state != Running::Live {
+        facts.push(("reading its allocations".to_owned(), true));
+    }
     facts.extend(devices(answer).into_iter().map(|device| (device, false)));
     if let Some(simulated) = &info.simulated {
         facts.push((format!("simulated: {}", units::simulated(simulated)), true));
@@ -56,31 +59,12 @@ fn devices(answer: &Answer) -> Vec<String> {
     devices.into_iter().map(line).collect()
 }
 
-/// The same of a profile of which only the stored figures are known yet.
-fn stored(report: &Report) -> Vec<(String, bool)> {
-    let mut facts = vec![(report.command.join(" "), false), (units::time(report.duration_s), false)];
-    for device in &report.devices {
-        let name = device.name.clone().unwrap_or_else(|| device.uuid.clone());
-        let capacity = device.capacity.map_or_else(|| "capacity not known".to_owned(), units::bytes);
-        facts.push((format!("{name}, {capacity}"), false));
-        let live = device.peak.live;
-        facts.push((format!("peak of live {} at {}", units::bytes(live.bytes), units::time(live.time_s)), false));
-    }
-    facts.push((units::count(report.totals.allocations, "allocation", "allocations"), false));
-    facts
-}
-
 /// Draws it.
 pub fn ui(ui: &mut Ui, answer: &Answer, theme: &Theme) {
     line(ui, facts(answer), theme);
     for notice in &answer.session.notices {
         ui.label(RichText::new(notice).color(theme.warning()));
     }
-}
-
-/// Draws it while the rest is being read.
-pub fn stored_ui(ui: &mut Ui, report: &Report, theme: &Theme) {
-    line(ui, stored(report), theme);
 }
 
 /// The facts as text.

@@ -17,17 +17,6 @@ pub fn time(nanoseconds: u64) -> String {
     format!("{}.{:06} s", units::grouped(nanoseconds / 1_000_000_000), nanoseconds % 1_000_000_000 / 1000)
 }
 
-/// What holds memory of a category, as far as that is known.
-pub const fn holder(category: Category) -> &'static str {
-    match category {
-        Category::Weights => "parameter",
-        Category::Gradients => "gradient",
-        Category::Optimizer => "optimizer state",
-        Category::Activations => "saved for backward",
-        Category::Inputs | Category::Workspace | Category::Unknown => "holder unknown",
-    }
-}
-
 /// The category that holds most; `None` where nothing is live.
 pub fn largest(live: &[u64; CATEGORIES]) -> Option<(Category, u64)> {
     let named = Category::ALL.iter().map(|category| (*category, live[*category as usize]));

@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use eframe::egui::{Align, Color32, Layout, RichText, Sense, Ui, Vec2, WidgetInfo, accesskit::Role};
 use memscope_core::Category;
 use memscope_core::colours::Foreign;
-use memscope_core::explorer::{Answer, At, STACKED, Target};
+use memscope_core::explorer::{Answer, At, Running, STACKED, Target};
+use memscope_core::findings::Holder;
 use memscope_core::report::units;
 
-use super::{holder, largest, module_of, time};
+use super::{largest, module_of, time};
 use crate::shared::{Selection, Shared};
 use crate::theme::Theme;
 
@@ -29,7 +30,8 @@ struct Row {
 pub fn place(answer: &Answer) -> String {
     let state = &answer.now.state;
     let mut place = match answer.at {
-        At::Live => "Now".to_owned(),
+        At::Live if answer.session.state == Running::Live => "Now".to_owned(),
+        At::Live => "End".to_owned(),
         At::Peak => "Peak of live bytes".to_owned(),
         At::Time(_) => "Cursor".to_owned(),
         At::Refused(_) => "An allocation was refused".to_owned(),
@@ -115,14 +117,25 @@ pub fn reason(answer: &Answer) -> Vec<(String, String)> {
     let rows = &answer.now.state.rows;
     let Some((category, bytes)) = largest(&rows.live) else { return Vec::new() };
     let share = units::share(bytes, rows.live_bytes());
-    let (module, of) = match module_of(answer, category) {
-        Some((module, bytes)) => (module, format!(", {}", units::bytes(bytes))),
-        None => ("not known".to_owned(), String::new()),
+    // Of the moment at which memory ran out the finding knows it exactly.
+    let told = answer.gravest.as_ref().filter(|gravest| answer.at == At::Refused(gravest.time));
+    let told = told.and_then(|gravest| gravest.largest.as_ref()).filter(|largest| largest.category == category.name());
+    let (module, holder) = match told {
+        Some(largest) => {
+            let scope = largest.scope.as_deref().unwrap_or("outside all scopes");
+            let module = format!("{scope}, {}", units::bytes(largest.scope_bytes));
+            (module, largest.holder.with_origin(&largest.origin))
+        }
+        None => {
+            let module = module_of(answer, category);
+            let module = module.map(|(module, bytes)| format!("{module}, {}", units::bytes(bytes)));
+            (module.unwrap_or_else(|| "not known".to_owned()), Holder::of(category).text().to_owned())
+        }
     };
     vec![
         ("Largest category".to_owned(), format!("{}, {}, {share:.0} % of live", category.name(), units::bytes(bytes))),
-        ("Its module".to_owned(), format!("{module}{of}")),
-        ("Its holder".to_owned(), holder(category).to_owned()),
+        ("Its module".to_owned(), module),
+        ("Its holder".to_owned(), holder),
     ]
 }
 

@@ -5,11 +5,12 @@
 use std::fmt::Write as _;
 
 use eframe::egui::{Grid, RichText, Ui};
+use memscope_core::MemoryKind;
 use memscope_core::explorer::{AllocationDetail, Answer};
+use memscope_core::findings::Holder;
 use memscope_core::report::units;
-use memscope_core::{MemoryKind, Origin};
 
-use super::{holder, time};
+use super::time;
 use crate::shared::{Selection, Shared};
 use crate::theme::Theme;
 
@@ -26,8 +27,8 @@ pub fn facts(detail: &AllocationDetail) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("name", if name.is_empty() { "without a name".to_owned() } else { name.clone() }),
         ("size", units::exact(row.bytes)),
-        ("category", format!("{}, {}", row.category.name(), how(row.origin))),
-        ("holder", holder(row.category).to_owned()),
+        ("category", row.category.name().to_owned()),
+        ("holder", Holder::of(row.category).with_origin(row.origin.name())),
         ("module", if row.scope.is_empty() { "outside all scopes".to_owned() } else { row.scope.clone() }),
         ("made", time(row.birth.0)),
         ("ended", detail.death.map_or_else(|| "not yet".to_owned(), |death| time(death.0))),
@@ -53,15 +54,6 @@ pub fn facts(detail: &AllocationDetail) -> Vec<(&'static str, String)> {
     };
     facts.push(("lies", format!("{kind}, address {:#x}, stream {}, process {}", row.address, row.stream, row.pid)));
     facts
-}
-
-const fn how(origin: Origin) -> &'static str {
-    match origin {
-        Origin::None => "not known",
-        Origin::Tagged => "as the program said",
-        Origin::Hooked => "as the framework said",
-        Origin::Inferred => "concluded",
-    }
 }
 
 /// Draws it; nothing where no allocation is selected.

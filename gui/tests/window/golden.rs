@@ -47,7 +47,7 @@ fn what_filled_memory_is_seen_although_the_program_died_of_it_at_once() {
     let window = window::of(&trace);
     let heard = heard(&window);
     assert!(heard.iter().any(|text| text.starts_with("weights, 90.00 MiB, 100 % of live")), "{heard:#?}");
-    assert!(heard.contains("parameter"), "{heard:#?}");
+    assert!(heard.contains("parameter (tagged)"), "{heard:#?}");
 }
 
 #[test]

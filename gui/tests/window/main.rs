@@ -5,6 +5,7 @@
 //! | window | a window with an explorer behind it, and its pictures |
 //! | golden | a profile with an out-of-memory error: its reason is read without a click |
 //! | figures | what is shown equals the JSON report of the same moment |
+//! | opening | files and sessions as they are opened, whole, broken, missing, running |
 //! | keys | what keys, menu and pointer do |
 //! | pictures | snapshots of fixed states |
 //!
@@ -13,6 +14,7 @@
 mod figures;
 mod golden;
 mod keys;
+mod opening;
 mod pictures;
 #[path = "../../../tui/tests/dashboard/sessions.rs"]
 #[allow(dead_code, reason = "the dashboard's tests use all of them")]

@@ -44,6 +44,14 @@ pub fn with(app: App, size: [f32; 2], pixels_per_point: f32) -> Window {
     window
 }
 
+/// One that shows what goes on at present, and may not stand still.
+pub fn with_steps(app: App) -> Window {
+    let mut window =
+        Harness::builder().with_size([960.0, 640.0]).build_ui_state(|ui, app: &mut App| app.frame(ui), app);
+    window.step();
+    window
+}
+
 /// Everything that can be heard: labels and values of all nodes.
 pub fn heard(window: &Window) -> BTreeSet<String> {
     let nodes = window.root().children_recursive();

@@ -1,0 +1,117 @@
+//! Files and sessions as they are opened, on threads of their own.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use egui_kittest::kittest::Queryable;
+use memscope_core::explorer::{At, Running};
+use memscope_core::journal::Writer;
+use memscope_core::session::SessionFolder;
+use memscope_gui::app::App;
+
+use crate::sessions::{out_of_memory, training};
+use crate::trace::Trace;
+use crate::window::{self, Window, heard};
+
+/// Longest wait for a thread.
+const LONG: Duration = Duration::from_secs(60);
+
+fn profile(trace: &Trace, path: &Path) {
+    let mut model = memscope_core::allocation::Model::new();
+    for entry in &trace.entries {
+        model.apply(entry);
+    }
+    memscope_core::profile::write(&model, path, false).expect("written");
+}
+
+/// A window that opens this.
+fn opens(path: &Path) -> Window {
+    let mut app = App::default();
+    app.open(path, &Default::default());
+    window::with_steps(app)
+}
+
+/// Draws frames until something is seen.
+fn until(window: &mut Window, what: &str, mut seen: impl FnMut(&Window) -> bool) {
+    let begin = Instant::now();
+    while !seen(window) {
+        assert!(begin.elapsed() < LONG, "{what} is never seen; there is {:#?}", heard(window));
+        std::thread::sleep(Duration::from_millis(5));
+        window.step();
+    }
+}
+
+fn has(text: &'static str) -> impl FnMut(&Window) -> bool {
+    move |window| window.query_by_label_contains(text).is_some()
+}
+
+#[test]
+fn a_profile_is_opened_while_the_window_is_there_already() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("train.mscope");
+    profile(&out_of_memory(), &path);
+    let mut window = opens(&path);
+    assert!(window.query_by_label("train.mscope").is_some(), "the first frame has its tab");
+    until(&mut window, "what holds memory", has("saved for backward (tagged)"));
+    let document = window.state().document().expect("it is open");
+    assert!(matches!(document.answer().at, At::Refused(_)));
+    assert_eq!(window.state().settings().recent, [path]);
+}
+
+#[test]
+fn what_cannot_be_opened_is_said_with_its_path() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let whole = folder.path().join("whole.mscope");
+    profile(&out_of_memory(), &whole);
+    let bytes = fs::read(&whole).expect("it is there");
+    for (name, content) in [
+        ("missing.mscope", None),
+        ("empty.mscope", Some(&b""[..])),
+        ("text.mscope", Some(&b"no profile at all"[..])),
+        ("short.mscope", Some(&bytes[..bytes.len() / 2])),
+    ] {
+        let path = folder.path().join(name);
+        if let Some(content) = content {
+            fs::write(&path, content).expect("written");
+        }
+        let mut window = opens(&path);
+        until(&mut window, name, has("This cannot be opened"));
+        assert!(heard(&window).iter().any(|text| text.contains(name) && text.len() > name.len() + 5), "{name}");
+    }
+}
+
+#[test]
+fn a_running_session_is_followed_to_its_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = training();
+    let (first, rest) = trace.entries.split_at(trace.entries.len() / 2);
+    let memscope_core::journal::entry::Entry::Session(info) = &trace.entries[0] else { panic!("a session") };
+    let session = SessionFolder::create(&folder.path().join("train.mscope"), info).expect("a session");
+    let mut writer = Writer::create(&session.journal()).expect("a journal");
+    for entry in first {
+        writer.push(entry).expect("written");
+    }
+    writer.flush().expect("written");
+    let mut window = opens(session.path());
+    until(&mut window, "a running session", has("running"));
+    until(&mut window, "the half", |window| live(window) > 0);
+    let half = window.state().document().expect("it is open").answer().session.last_time;
+    for entry in rest {
+        writer.push(entry).expect("written");
+    }
+    writer.flush().expect("written");
+    until(&mut window, "the rest", |window| answer(window).session.last_time > half);
+    assert_eq!(answer(&window).session.state, Running::Live);
+    assert_eq!(window.state().document().expect("it is open").shared.cursor, At::Live);
+    drop(writer);
+    session.remove().expect("removed");
+}
+
+fn answer(window: &Window) -> &memscope_core::explorer::Answer {
+    window.state().document().expect("it is open").answer()
+}
+
+fn live(window: &Window) -> u64 {
+    answer(window).now.state.rows.live_bytes()
+}

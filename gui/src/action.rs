@@ -242,6 +242,29 @@ pub const TABLE: &[Row] = &[
     ),
 ];
 
+/// A shortcut as it stands on the keys: `Ctrl+Shift+E`, `[`.
+pub fn written(shortcut: &KeyboardShortcut) -> String {
+    let modifiers = shortcut.modifiers;
+    let named = [(modifiers.command || modifiers.ctrl, "Ctrl"), (modifiers.shift, "Shift"), (modifiers.alt, "Alt")];
+    let names = named.into_iter().filter(|(pressed, _)| *pressed).map(|(_, name)| name);
+    let key = match shortcut.logical_key {
+        Key::OpenBracket => "[",
+        Key::CloseBracket => "]",
+        Key::Comma => ",",
+        Key::Period => ".",
+        Key::Questionmark => "?",
+        Key::ArrowUp => "Up",
+        Key::ArrowDown => "Down",
+        Key::ArrowLeft => "Left",
+        Key::ArrowRight => "Right",
+        Key::Minus => "-",
+        Key::Plus => "+",
+        Key::Equals => "=",
+        key => key.name(),
+    };
+    names.chain([key]).collect::<Vec<_>>().join("+")
+}
+
 /// The row of an action.
 pub fn row_of(action: Action) -> &'static Row {
     TABLE.iter().find(|row| row.action == action).unwrap_or(&TABLE[0])
@@ -252,6 +275,13 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn keys_are_written_as_they_stand_on_the_keyboard() {
+        let first = |action| written(&row_of(action).keys[0]);
+        let keys = [Action::SavePng, Action::StepBack, Action::Shortcuts, Action::Larger, Action::NextTab].map(first);
+        assert_eq!(keys, ["Ctrl+Shift+E", "[", "?", "Ctrl++", "Ctrl+Tab"]);
+    }
 
     #[test]
     fn no_two_actions_share_a_name_or_a_key() {

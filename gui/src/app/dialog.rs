@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use eframe::egui::{self, Grid, Key, Modal, RichText, ScrollArea, TextEdit};
 
 use super::App;
-use crate::action::TABLE;
+use crate::action::{TABLE, written};
 use crate::theme::Theme;
 
 /// What lies over the window.
@@ -180,7 +180,7 @@ fn shortcuts(context: &egui::Context, theme: &Theme) -> bool {
         ScrollArea::vertical().max_height(560.0).show(ui, |ui| {
             Grid::new("shortcuts").num_columns(3).striped(true).show(ui, |ui| {
                 for row in TABLE {
-                    let keys: Vec<String> = row.keys.iter().map(|key| context.format_shortcut(key)).collect();
+                    let keys: Vec<String> = row.keys.iter().map(written).collect();
                     ui.label(RichText::new(keys.join(" or ")).monospace().color(theme.accent()));
                     ui.label(row.name);
                     ui.label(row.says);

@@ -5,7 +5,7 @@
 use eframe::egui::{self, Button, MenuBar, RichText, Ui};
 
 use super::App;
-use crate::action::{Action, Menu, TABLE};
+use crate::action::{Action, Menu, TABLE, written};
 use crate::theme::Theme;
 
 const MENUS: [(Menu, &str); 5] =
@@ -20,7 +20,7 @@ impl App {
                 ui.menu_button(name, |ui| {
                     for row in TABLE.iter().filter(|row| row.menu == menu) {
                         let Some(name) = self.name_of(row.action) else { continue };
-                        let keys = ui.ctx().format_shortcut(&row.keys[0]);
+                        let keys = written(&row.keys[0]);
                         let button = ui.add(Button::new(name).shortcut_text(keys));
                         if button.on_hover_text(row.says).clicked() {
                             chosen = Some(row.action);

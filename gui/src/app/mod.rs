@@ -30,6 +30,8 @@ pub struct App {
     settings: Settings,
     dialog: Option<Dialog>,
     browsing: Option<Browsing>,
+    /// What the window was named last.
+    named: String,
     /// A sentence about what was done last, for a while.
     said: Option<(String, f64)>,
 }
@@ -66,7 +68,7 @@ impl Default for App {
 impl App {
     /// A window without documents.
     pub fn new(settings: Settings) -> App {
-        App { tabs: Vec::new(), shown: 0, settings, dialog: None, browsing: None, said: None }
+        App { tabs: Vec::new(), shown: 0, settings, dialog: None, browsing: None, named: String::new(), said: None }
     }
 
     /// The window as eframe makes it, with what was kept of the last one.
@@ -112,6 +114,15 @@ impl App {
         &mut self.settings
     }
 
+    /// Names the window after what is shown, where that has changed.
+    fn name_window(&mut self, context: &egui::Context) {
+        let name = self.document().map_or_else(|| "memscope".to_owned(), |shown| format!("{} · memscope", shown.name));
+        if self.named != name {
+            context.send_viewport_cmd(egui::ViewportCommand::Title(name.clone()));
+            self.named = name;
+        }
+    }
+
     fn say(&mut self, text: impl Into<String>, context: &egui::Context) {
         self.said = Some((text.into(), context.input(|input| input.time)));
     }
@@ -129,6 +140,7 @@ impl App {
             false => self.shown(ui, &theme),
         }
         self.dialogs(&context, &theme);
+        self.name_window(&context);
         for tab in &mut self.tabs {
             let pane = tab.pane.map(|pane| &*tab.below[pane]);
             let timeline: &dyn View = &tab.timeline;

@@ -72,13 +72,20 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
                     }
                 }
             });
-            ui.label(&finding.message);
+            ui.label(format!("{}.", sentence(answer, &finding.message)));
             if !finding.advice.is_empty() {
-                ui.label(RichText::new(&finding.advice).color(theme.faint()));
+                let advice = format!("To do: {}.", sentence(answer, &finding.advice));
+                ui.label(RichText::new(advice).color(theme.faint()));
             }
         });
         ui.add_space(6.0);
     }
+}
+
+/// A finding's words, in which devices are called as everywhere in the window.
+fn sentence(answer: &Answer, text: &str) -> String {
+    let named = answer.devices.iter().filter(|device| !device.uuid.is_empty());
+    named.fold(text.to_owned(), |text, device| text.replace(&device.uuid, &format!("GPU {}", device.ordinal)))
 }
 
 /// Puts cursor, selection and range where a finding can be seen.
@@ -91,6 +98,9 @@ pub fn show(shared: &mut Shared, shown: Shown) {
 
 /// The findings as text.
 pub fn text(answer: &Answer) -> String {
-    let line = |finding: &Finding| format!("{:?}: {}. {}\n", finding.severity, finding.message, finding.advice);
+    let line = |finding: &Finding| {
+        let (message, advice) = (sentence(answer, &finding.message), sentence(answer, &finding.advice));
+        format!("{:?}: {message}. To do: {advice}.\n", finding.severity)
+    };
     answer.findings.iter().map(line).collect()
 }

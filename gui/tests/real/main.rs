@@ -102,7 +102,7 @@ fn a_window_opens_is_acted_on_and_keeps_its_state() {
     profile(&path);
     let mut window = Running(gui(folder.path(), &display).arg(&path).spawn().expect("memscope-gui starts"));
     until("the chart is painted", || count(&look(&display), ACTIVATIONS) > 5_000);
-    let id = tell(&display, &["search", "--name", "^memscope$"]);
+    let id = tell(&display, &["search", "--name", "train.mscope"]);
     tell(&display, &["windowfocus", "--sync", id.lines().next().expect("a window")]);
 
     // As the system has it, dark, light.

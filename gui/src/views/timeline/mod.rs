@@ -20,8 +20,10 @@ mod marks;
 mod pointer;
 mod tracks;
 
+use std::fmt::Write as _;
+
 use eframe::egui::{Align2, FontId, Rect, Sense, Stroke, Ui, WidgetInfo, accesskit::Role, pos2, vec2};
-use memscope_core::explorer::{At, Query, Running, TracksQuery, WindowQuery};
+use memscope_core::explorer::{Answer, At, Query, Running, STACKED, TracksQuery, WindowQuery};
 use memscope_core::report::units;
 
 use crate::panels;
@@ -33,6 +35,8 @@ use columns::Source;
 
 /// Height of the time axis.
 const RULER: f32 = 20.0;
+/// Rows of the table that is copied.
+const PARTS: u32 = 64;
 /// Width of the byte axis.
 pub(crate) const MARGIN: f32 = 76.0;
 
@@ -129,8 +133,28 @@ impl View for Timeline {
         for mark in marks::of(context.answer) {
             text.push_str(&format!("{}: {}\n", panels::time(mark.time), mark.label));
         }
+        text.push('\n');
+        text.push_str(&table(context.answer, seen));
         text
     }
+}
+
+/// What is seen as a table of equal parts of time, for spreadsheets: of each part the moment with most live bytes.
+fn table(answer: &Answer, seen: Span) -> String {
+    let names: Vec<&str> = STACKED.iter().map(|category| category.name()).collect();
+    let mut text = format!("from_s\t{}\trounding\tcached\treserved_most\n", names.join("\t"));
+    let source = Source::of(answer);
+    for part in 0..PARTS {
+        let at = |part: u32| seen.at(f64::from(part) / f64::from(PARTS));
+        let span = Span::between(at(part), at(part + 1));
+        let Some(column) = source.column(span) else { continue };
+        let rows = &column.rows;
+        let live: Vec<String> = STACKED.iter().map(|category| rows.live[*category as usize].to_string()).collect();
+        let begin = span.begin as f64 / 1e9;
+        let _ =
+            writeln!(text, "{begin:.9}\t{}\t{}\t{}\t{}", live.join("\t"), rows.rounding, rows.cached, column.reserved);
+    }
+    text
 }
 
 /// The span that is asked for: what is seen. While a session runs and all of it is seen, a little more, so that not every

@@ -1,4 +1,4 @@
-//! Says at once, while the program still runs, that PyTorch has run out of memory: what asked, what was free, what holds most.
+//! Says at once, while the program still runs, that it has run out of memory: what asked, what was free, what holds most.
 //!
 //! Owns: a thread that reads the session's journal when there is something to say, and not before; and how often the same is
 //! said. Refuses: figures and words, which are those of the report; and to hold up the recording.
@@ -20,7 +20,7 @@ use memscope_core::session::SessionFolder;
 
 use crate::output::{say, style, write_own};
 
-/// How long the program's line may come after the refusal.
+/// How long more may come after a refusal: the program's line, and the word of a framework that decides about it.
 const LINE: Duration = Duration::from_millis(120);
 /// How often a process's errors are told in full. Of more, only how many there were.
 const IN_FULL: u64 = 3;
@@ -90,7 +90,7 @@ impl Teller {
     fn run(mut self, alarms: &Receiver<()>) {
         while alarms.recv().is_ok() {
             while alarms.try_recv().is_ok() {}
-            // One whose line never comes is told without it.
+            // One of which no more comes is told as it is.
             self.look(true);
             let until = Instant::now() + LINE;
             while alarms.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {
@@ -101,7 +101,7 @@ impl Teller {
     }
 
     /// Reads what there is, and tells what is new.
-    fn look(&mut self, wait_for_lines: bool) {
+    fn look(&mut self, patient: bool) {
         if self.reading.is_none() {
             // What is wrong with the journal is said when the profile is made of it.
             self.reading = recover::entries(&self.folder).ok().map(|entries| (entries, Explorer::new(LIMITS)));
@@ -110,7 +110,7 @@ impl Teller {
         let mut ended = None;
         loop {
             let more = take_in(&mut entries, &mut explorer);
-            for finding in explorer.out_of_memory(wait_for_lines) {
+            for finding in explorer.out_of_memory(patient) {
                 self.tell(&finding);
             }
             if self.ended.load(Ordering::Relaxed) && ended.get_or_insert_with(Instant::now).elapsed() > LATE {

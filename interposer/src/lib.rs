@@ -22,6 +22,7 @@
 //! | `scope.rs` | the module that a thread is in |
 //! | `stack/` | the lines of the Python program that a thread is at, when they are wanted |
 //! | `api.rs` | the C API |
+//! | `simulation.rs` | what the simulated CUDA libraries say of a run |
 //! | `names.rs` | names travel once, then as a hash |
 //! | `log.rs` | claims a slot, writes it, commits it; grows the file |
 //! | `state.rs` | the page that a forked child does not inherit, and how a log is opened in it |
@@ -57,6 +58,7 @@ mod proc_address;
 mod python;
 mod scope;
 mod stack;
+mod simulation;
 mod state;
 mod system;
 mod table;

@@ -16,7 +16,6 @@ use memscope_core::report::{self, Report};
 use memscope_core::session::{SessionFolder, State};
 
 use crate::arguments::RecordArguments;
-use crate::commands::simulated;
 use crate::output::{Failure, say, shell_word, style, write_own};
 
 /// Where a run or a recovery writes. Symbolic links are followed, so that the file behind one is replaced and not the link.
@@ -161,7 +160,6 @@ pub fn conclude(folder: &SessionFolder, outputs: &Outputs, arguments: &RecordArg
         // Beside the session, so in the same file system. Whoever reads the file goes on reading it.
         fs::rename(folder.transcript(), path).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let simulated = simulated::lines(folder.path());
     if folder.state()? == State::Finished {
         folder.clone().remove()?;
     }
@@ -171,9 +169,6 @@ pub fn conclude(folder: &SessionFolder, outputs: &Outputs, arguments: &RecordArg
         }
         let style = style(std::io::stderr().is_terminal());
         write_own(&format!("\n{}\n", report::text(&report, style)));
-        for line in simulated {
-            say(&line);
-        }
         say(&format!("profile: {}", outputs.profile.display()));
         if let Some(path) = &outputs.json {
             say(&format!("report:  {}", path.display()));

@@ -14,7 +14,6 @@ pub mod recover;
 pub mod report;
 pub mod run;
 pub mod sample;
-mod simulated;
 pub mod techniques;
 pub mod top;
 pub mod view;

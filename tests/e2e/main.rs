@@ -14,6 +14,7 @@
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `caching.rs` | a caching allocator: its own count against the ledger |
+//! | `out_of_memory.rs` | programs without a framework that run out of memory: told at once |
 //! | `ranks.rs` | several ranks of the sample: named, each with its part, none left hanging |
 //! | `resnet.rs` | bytes of the techniques on ResNet-50, against arithmetic by hand and what PyTorch takes |
 //! | `config.rs` | the configuration file, and what wins over it |
@@ -41,6 +42,7 @@ mod ledger;
 mod lookups;
 mod memscope;
 mod optimizers;
+mod out_of_memory;
 mod programs;
 mod ranks;
 mod reports;

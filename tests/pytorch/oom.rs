@@ -31,10 +31,16 @@ fn flat(text: &str) -> String {
 }
 
 fn oom(findings: &Value) -> &Value {
+    of_kind(findings, "oom")
+}
+
+/// The one finding of this kind.
+#[track_caller]
+fn of_kind<'a>(findings: &'a Value, kind: &str) -> &'a Value {
     let all = findings.as_array().expect("findings");
-    let ooms: Vec<&Value> = all.iter().filter(|finding| finding["kind"] == "oom").collect();
-    assert_eq!(ooms.len(), 1, "one a process: {all:?}");
-    ooms[0]
+    let found: Vec<&Value> = all.iter().filter(|finding| finding["kind"] == kind).collect();
+    assert_eq!(found.len(), 1, "one {kind}: {all:?}");
+    found[0]
 }
 
 #[test]
@@ -72,14 +78,12 @@ fn a_full_device_is_told_at_the_tensor_that_did_not_fit() {
     assert!(told.ends_with(&format!("{} in tensor", line("refill", "fill"))), "{told}");
 }
 
-#[test]
-fn module_line_and_cause_are_told_while_the_program_runs() {
-    let Some(python) = python("module_line_and_cause_are_told_while_the_program_runs") else { return };
-    let place = Place::new();
+/// Runs a program that waits after its first error: what was said by then, what was said in all, and what it printed.
+fn waits(place: &Place, python: &Path, name: &str) -> (String, String, Value) {
     let mut child = place
         .memscope()
-        .args(["run", "-o", "p.mscope", "--device", "3GiB", "--"])
-        .args([python.as_path(), &program("out_of_memory")])
+        .args(["run", "-f", "-o", "p.mscope", "--json", "r.json", "--device", "3GiB", "--"])
+        .args([python, &program(name)])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -96,7 +100,14 @@ fn module_line_and_cause_are_told_while_the_program_runs() {
     stderr.read_to_string(&mut said).expect("text");
     let output = child.wait_with_output().expect("memscope ends");
     assert!(output.status.success(), "{said}");
-    let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    (first, said, serde_json::from_slice(&output.stdout).expect("JSON"))
+}
+
+#[test]
+fn module_line_and_cause_are_told_while_the_program_runs() {
+    let Some(python) = python("module_line_and_cause_are_told_while_the_program_runs") else { return };
+    let place = Place::new();
+    let (first, said, printed) = waits(&place, &python, "out_of_memory");
     let messages: Vec<&str> = printed["messages"].as_array().expect("three").iter().filter_map(Value::as_str).collect();
     let tried = ["1024.00 MiB", "300.00 MiB", "200.00 MiB"];
     let expected = ["1.00 GiB", "300.0 MiB", "200.0 MiB"];
@@ -121,6 +132,86 @@ fn module_line_and_cause_are_told_while_the_program_runs() {
     assert!(parts[3].contains(cache), "{}", parts[3]);
 }
 
+/// The allocator of this backend reports nothing and keeps no cache: the driver's refusal is the program's error.
+#[test]
+fn a_backend_that_reports_nothing_is_told_at_once_too() {
+    let Some(python) = python("a_backend_that_reports_nothing_is_told_at_once_too") else { return };
+    let place = Place::new();
+    let (first, said, printed) = waits(&place, &python, "pools");
+    assert_eq!(printed["messages"].as_array().map(Vec::len), Some(3), "{printed}");
+    let all = flat(&said);
+    let parts: Vec<&str> = all.split("memscope: process ").collect();
+    let tensor = line("pools", "tensor") + " in tensor, ";
+    for (told, asked, places) in [
+        (parts[1], "1.00 GiB", ["scope Block/mlp.0", "phase forward", line("pools", "layer").as_str()]),
+        (parts[2], "700.0 MiB", ["before the first step", "of 3.00 GiB were free", tensor.trim_end_matches(", ")]),
+        (parts[3], "700.0 MiB", ["for the third time", "of 3.00 GiB were free", tensor.trim_end_matches(", ")]),
+    ] {
+        assert!(told.contains(&format!("cuMemAllocAsync asked for {asked}, ")), "{told}");
+        for place in places {
+            assert!(told.contains(place), "no `{place}` in {told}");
+        }
+    }
+    assert!(first.contains("scope Block/mlp.0"), "at once: {first}");
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("r.json")).expect("a report")).expect("JSON");
+    assert_eq!(number(oom(&report["findings"]), "/refusals"), 3);
+}
+
+/// The environment of a program on the simulated device, without the interposer: nothing of it is recorded.
+fn simulated_alone(place: &Place) -> Vec<(String, String)> {
+    let output = place.run("run -q -f -o e.mscope --device 3GiB -- env");
+    let text = stdout(&output);
+    let variables = text.lines().filter_map(|line| line.split_once('=')).filter_map(|(name, value)| match name {
+        "LD_PRELOAD" => {
+            let others = value.split(':').filter(|library| !library.contains("libmemscope_interposer"));
+            Some((name.to_owned(), others.collect::<Vec<_>>().join(":")))
+        }
+        "MEMSCOPE_LOG_DIR" | "MEMSCOPE_SESSION" => None,
+        // The session's own is gone with it.
+        "MEMSCOPE_SIMULATOR_STATE" => Some((name.to_owned(), place.path("state").display().to_string())),
+        _ if name == "LD_LIBRARY_PATH" || name.starts_with("MEMSCOPE_") => Some((name.to_owned(), value.to_owned())),
+        _ => None,
+    });
+    variables.collect()
+}
+
+/// A text whose numbers of processes and addresses are left out: they differ from run to run.
+fn masked(text: &str) -> String {
+    let words = text.split_inclusive(|char: char| char.is_whitespace());
+    let (mut masked, mut after_process) = (String::new(), false);
+    for word in words {
+        let number = word.trim_end().chars().all(|char| char.is_ascii_digit());
+        let address = word.contains("0x");
+        masked.push_str(if (after_process && number) || address { "* " } else { word });
+        after_process = word.trim_end().eq_ignore_ascii_case("process");
+    }
+    masked
+}
+
+#[test]
+fn what_pytorch_says_of_it_is_the_same_without_memscopes_recording() {
+    let Some(python) = python("what_pytorch_says_of_it_is_the_same_without_memscopes_recording") else { return };
+    let place = Place::new();
+    let variables = simulated_alone(&place);
+    assert!(variables.iter().any(|(name, value)| name == "LD_PRELOAD" && value.contains("libcudart")), "{variables:?}");
+    for settings in ["backend:native", "expandable_segments:True", "backend:cudaMallocAsync"] {
+        let arguments = [python.as_path(), &program("oom_texts"), Path::new(settings)];
+        let alone = place.command(arguments[0]).args(&arguments[1..]).envs(variables.clone()).output().expect("starts");
+        let mut command = place.memscope();
+        command.args(["run", "-q", "-f", "-o", "p.mscope", "--device", "3GiB", "--"]);
+        let under = command.args(arguments).output().expect("memscope starts");
+        let (said, said_under) = (masked(&stderr(&alone)), masked(&stderr(&under)));
+        let (printed, printed_under) = (masked(&stdout(&alone)), masked(&stdout(&under)));
+        assert_eq!(printed.matches("torch.OutOfMemoryError: ").count(), 3, "{settings}: {printed}\n{said}");
+        assert_eq!(said.matches("torch.OutOfMemoryError: ").count(), 1, "{settings}: {said}");
+        assert_eq!(printed, printed_under, "{settings}");
+        assert_eq!(said, said_under, "{settings}");
+        assert_eq!(alone.status, under.status, "{settings}");
+        let recorded = Profile::open(place.path("p.mscope")).expect("a profile").findings();
+        assert!(recorded.iter().any(|one| one.detail.kind() == "oom"), "{settings}: it was recorded");
+    }
+}
+
 #[test]
 fn an_error_is_kept_when_the_program_and_memscope_are_killed() {
     let Some(python) = python("an_error_is_kept_when_the_program_and_memscope_are_killed") else { return };
@@ -136,7 +227,16 @@ fn an_error_is_kept_when_the_program_and_memscope_are_killed() {
     assert!(recovered.status.success(), "{}", String::from_utf8_lossy(&recovered.stderr));
     let findings = Profile::open(place.path("p.mscope")).expect("a profile").findings();
     let findings = serde_json::to_value(findings).expect("JSON");
-    let oom = oom(&findings);
-    assert_eq!(number(oom, "/requested"), 1024 * MIB);
-    assert!(oom["line"].as_str().expect("a line").contains(&line("killed", "killed")), "{oom}");
+    let found = oom(&findings);
+    assert_eq!(number(found, "/requested"), 1024 * MIB);
+    assert!(found["line"].as_str().expect("a line").contains(&line("killed", "killed")), "{found}");
+    // So is what the simulation had to say.
+    let missed = of_kind(&findings, "not_simulated");
+    assert_eq!(missed["functions"][0]["library"], "cuFFT", "{missed}");
+    assert_eq!(missed["functions"][0]["function"], "cufftCreate", "{missed}");
+    let reads = of_kind(&findings, "device_reads");
+    assert_eq!(number(reads, "/uncomputed"), 3, "{reads}");
+    assert_eq!(number(reads, "/uncomputed_bytes"), 3 * 4, "{reads}");
+    assert!(reads["lines"][0]["line"].as_str().expect("a line").ends_with(&line("killed", "read")), "{reads}");
+    assert_eq!(of_kind(&findings, "simulated")["libraries"], true);
 }

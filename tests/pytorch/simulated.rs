@@ -129,6 +129,24 @@ fn a_model_larger_than_the_host_is_planned() {
 }
 
 #[test]
+fn memory_that_is_pinned_in_place_counts_once() {
+    let Some(python) = python("memory_that_is_pinned_in_place_counts_once") else { return };
+    let run = run(&python, H100, "registered");
+    assert_eq!(run.said["results"], serde_json::json!([0, 0, 0, 0]));
+    assert_eq!(run.said["in_place"], true);
+    let registered = run.model.allocations().iter().filter(|one| {
+        run.model.names().text(one.function).starts_with("cuMemHostRegister")
+    });
+    let own: Vec<u64> = registered.map(|one| one.bytes).collect();
+    assert_eq!(own, [0, 32 * MIB], "a tensor's memory is the tensor's; that of a bytearray is nobody's else");
+    // The tensor, its pinned copy, and the bytearray while it is pinned; and a few small tensors of PyTorch's own.
+    let peak = number(&run.report, "/host/peak/bytes");
+    assert!((160 * MIB..162 * MIB).contains(&peak), "{peak}");
+    let kinds: Vec<_> = run.report["findings"].as_array().expect("findings").iter().map(|one| &one["kind"]).collect();
+    assert!(!kinds.iter().any(|kind| *kind == "missed_free" || *kind == "free_of_unknown"), "{kinds:?}");
+}
+
+#[test]
 fn two_ranks_hold_half_of_a_sharded_model_each() {
     let Some(python) = python("two_ranks_hold_half_of_a_sharded_model_each") else { return };
     let run = ranks(&python, "--device h100-80gb --devices 2", 2, "sharded");
@@ -153,8 +171,11 @@ fn what_pytorch_asks_of_the_libraries_works_or_is_told() {
     assert!(run.said["refused"].as_str().expect("a message").contains("cuFFT"), "{}", run.said["refused"]);
     let told = stderr(&run.output);
     assert!(told.contains("cufftCreate is not simulated"), "at once: {told}");
-    assert!(told.contains("not simulated, so that the program got errors: cufftCreate (called 1 times)"), "{told}");
+    let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("not simulated, so that the program got errors: cufftCreate of cuFFT (1 call)"), "{told}");
     assert!(told.contains("features.py:"), "the line that read zeros: {told}");
+    assert!(flat.contains("the CUDA libraries too, and nothing was computed"), "{told}");
+    assert_eq!(run.report["compute"], false, "whatever the options say");
 }
 
 #[test]

@@ -148,6 +148,10 @@ fn findings(app: &App, width: usize) -> Vec<Line> {
         lines.push(vec![(name.to_owned(), style), (format!("  {}", finding.detail.kind()), app.palette.faint())]);
         let message = wrap(&format!("{}.", sentence(app, &finding.message)), width.saturating_sub(2));
         lines.extend(message.into_iter().map(|line| vec![(format!("  {line}"), app.palette.strong())]));
+        for sentence in finding.particulars() {
+            let more = wrap(&sentence, width.saturating_sub(2));
+            lines.extend(more.into_iter().map(|line| vec![(format!("  {line}"), Style::new())]));
+        }
         let advice = wrap(&format!("To do: {}.", finding.advice), width.saturating_sub(2));
         lines.extend(advice.into_iter().map(|line| vec![(format!("  {line}"), Style::new())]));
         // Behind what to do: the list may be longer than the screen.

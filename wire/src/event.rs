@@ -134,6 +134,12 @@ pub mod kind {
     pub const THREAD: u16 = 4;
     /// [`super::Event::Notice`].
     pub const NOTICE: u16 = 5;
+    /// [`super::Event::NotComputed`].
+    pub const NOT_COMPUTED: u16 = 6;
+    /// [`super::Event::NotSimulated`].
+    pub const NOT_SIMULATED: u16 = 7;
+    /// [`super::Event::DeviceRead`].
+    pub const DEVICE_READ: u16 = 8;
     /// [`super::Event::Alloc`].
     pub const ALLOC: u16 = 16;
     /// [`super::Event::Free`].
@@ -235,6 +241,13 @@ pub enum Event {
     Stack { node: u64, whole: bool },
     /// What a hook could not do in this process, as a sentence for the report.
     Notice { text: TextId },
+    /// The CUDA libraries that this process uses are simulated: none of its values are computed.
+    NotComputed,
+    /// The program called a function that the simulation does not have, and got an error from it.
+    NotSimulated { function: TextId },
+    /// The program's line `line` read `bytes` of a simulated device; `known` if they are what the program wrote there, and not
+    /// zeros in the place of what a GPU would have computed.
+    DeviceRead { line: TextId, bytes: u64, known: bool },
 }
 
 const fn pack(low: u32, row: u16, small: u8) -> u64 {
@@ -307,6 +320,11 @@ impl Event {
             }
             Event::Stack { node, whole } => (kind::STACK, [node, !whole as u64, 0, 0, 0, 0]),
             Event::Notice { text } => (kind::NOTICE, [0, text.0, 0, 0, 0, 0]),
+            Event::NotComputed => (kind::NOT_COMPUTED, [0; 6]),
+            Event::NotSimulated { function } => (kind::NOT_SIMULATED, [0, function.0, 0, 0, 0, 0]),
+            Event::DeviceRead { line, bytes, known } => {
+                (kind::DEVICE_READ, [0, line.0, bytes, 0, pack(0, 0, known as u8), 0])
+            }
         }
     }
 
@@ -393,6 +411,9 @@ impl Event {
             },
             kind::STACK => Event::Stack { node: w[0], whole: w[1] == 0 },
             kind::NOTICE => Event::Notice { text: TextId(w[1]) },
+            kind::NOT_COMPUTED => Event::NotComputed,
+            kind::NOT_SIMULATED => Event::NotSimulated { function: TextId(w[1]) },
+            kind::DEVICE_READ => Event::DeviceRead { line: TextId(w[1]), bytes: w[2], known: small != 0 },
             _ => return None,
         })
     }
@@ -455,6 +476,9 @@ mod tests {
             Event::Stack { node: 1, whole: false },
             Event::Stack { node: u64::MAX, whole: true },
             Event::Notice { text: name },
+            Event::NotComputed,
+            Event::NotSimulated { function: name },
+            Event::DeviceRead { line: name, bytes: 1 << 40, known: true },
         ];
         for event in all {
             let record = event.record(11, 12);

@@ -162,6 +162,9 @@ impl Log {
                 }
                 Event::Stack { node, whole } => format!("in place {node:x}{}", if whole { "" } else { " or deeper" }),
                 Event::Notice { text: what } => format!("notice {}", text(what)),
+                Event::NotComputed => "not computed".to_owned(),
+                Event::NotSimulated { function } => format!("not simulated: {}", text(function)),
+                Event::DeviceRead { line, bytes, known } => format!("read {bytes} at {}, known: {known}", text(line)),
                 Event::RefusedLine { line, device } => format!("refused on {device} at {}", text(line)),
             })
         };
@@ -187,6 +190,8 @@ impl Log {
                 | Event::Phase { name }
                 | Event::Scope { path: name }
                 | Event::Notice { text: name }
+                | Event::NotSimulated { function: name }
+                | Event::DeviceRead { line: name, .. }
                     if !name.is_none() =>
                 {
                     assert_eq!(missing.get(&name.0), Some(&0), "the text of {name:?} does not precede its use");

@@ -102,8 +102,9 @@ impl Model {
             Event::Text { id, total_bytes, part, bytes } => self.names.part(id, total_bytes, part, &bytes),
             Event::Function { row, name } => {
                 let text = name.split(|byte| *byte == 0).next().unwrap_or_default();
-                let name = self.names.number_of(&String::from_utf8_lossy(text));
-                process.functions.insert(row, name);
+                let text = String::from_utf8_lossy(text);
+                process.note_registering(row, &text);
+                process.functions.insert(row, self.names.number_of(&text));
             }
             Event::Device { ordinal, total_bytes, uuid } => {
                 self.device_named(at.process, ordinal, total_bytes, &uuid_text(uuid));
@@ -113,7 +114,7 @@ impl Model {
                 process.threads.remove(&at.thread);
             }
             Event::Alloc { .. } => self.alloc(at, event, changes),
-            Event::Free { address, .. } => self.free(at, address, changes),
+            Event::Free { address, row, .. } => self.free(at, row, address, changes),
             Event::FreeRefused { address, slot, .. } => self.free_refused(at, address, slot, changes),
             Event::AllocFailed { .. } => self.alloc_failed(at, event, changes),
             Event::RefusedLine { line, device } => self.refused_line(at, line, device, changes),
@@ -132,7 +133,9 @@ impl Model {
                 None => self.doubts.block_free_of_unknown += 1,
             },
             Event::Tag { address, name, category, origin } => {
-                let found = process.memory.blocks.holding(address).or_else(|| process.memory.owned.holding(address));
+                let memory = &process.memory;
+                let owned = || memory.owned.holding(address).or_else(|| memory.registered.holding(address));
+                let found = memory.blocks.holding(address).or_else(owned);
                 let name = self.names.number(name);
                 match found {
                     Some(id) => self.tag(id, name, category, origin, changes),
@@ -170,6 +173,18 @@ impl Model {
                     self.notices.push(text);
                     changes.marks = true;
                 }
+            }
+            Event::NotComputed => {
+                self.simulation.not_computed = true;
+                changes.marks = true;
+            }
+            Event::NotSimulated { function } => {
+                let calls = self.simulation.missed.entry(self.names.number(function)).or_default();
+                *calls = calls.saturating_add(1);
+                changes.marks = true;
+            }
+            Event::DeviceRead { line, bytes, known } => {
+                self.simulation.reads.entry(self.names.number(line)).or_default().add(bytes, known);
             }
             Event::Phase { name } => {
                 let phase = self.names.number(name);
@@ -303,6 +318,7 @@ impl Model {
         if self.names.text(failure.function) == crate::findings::GIVEN_UP {
             let next = self.allocations.len() as u32;
             self.processes[at.process].phases.run_out(next);
+            self.processes[at.process].followed = true;
         }
         self.mark(at.process, MarkerKind::Failure(failure), changes);
     }
@@ -335,6 +351,11 @@ impl Model {
         physical.sort_unstable();
         for id in physical {
             if !self.allocations[id.0 as usize].is(flag::DEAD) {
+                self.death(process, id, flag::AT_EXIT, changes);
+            }
+        }
+        for address in self.processes[process].memory.registered.addresses() {
+            if let Some(id) = self.processes[process].memory.registered.leave(address) {
                 self.death(process, id, flag::AT_EXIT, changes);
             }
         }

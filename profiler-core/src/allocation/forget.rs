@@ -81,7 +81,7 @@ impl Model {
 
 impl Memory {
     fn renumber(&mut self, numbers: &Numbers) {
-        for ranges in [&mut self.owned, &mut self.blocks] {
+        for ranges in [&mut self.owned, &mut self.registered, &mut self.blocks] {
             ranges.renumber(|id| numbers.now(id));
         }
         for physical in self.physical.values_mut() {

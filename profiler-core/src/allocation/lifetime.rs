@@ -12,7 +12,7 @@ use super::process::{Change, MAX_NUMBER};
 use super::row::{Allocation, AllocationId, Container, flag};
 
 impl Model {
-    /// A new allocation or block with the circumstances of this moment.
+    /// A new allocation or block with the circumstances of this moment. Whoever calls gives it its addresses.
     pub(super) fn birth(&mut self, at: At, allocation: Allocation) -> Option<AllocationId> {
         if self.allocations.len() > MAX_NUMBER {
             self.doubts.over_limit += 1;
@@ -34,11 +34,6 @@ impl Model {
             ..allocation
         };
         process.push(Change::Birth(id));
-        match allocation.flags {
-            flags if flags & flag::BLOCK != 0 => process.memory.blocks.enter(allocation.address, allocation.bytes, id),
-            flags if flags & flag::PHYSICAL != 0 => {}
-            _ => process.memory.owned.enter(allocation.address, allocation.bytes, id),
-        }
         self.allocations.push(allocation);
         self.enter(&allocation);
         self.note_peak(allocation.device);
@@ -61,11 +56,6 @@ impl Model {
 
     pub(super) fn alloc(&mut self, at: At, event: Event, changes: &mut Changes) {
         let Event::Alloc { address, bytes, requested, stream, device, row, memory } = event else { return };
-        for taken in self.processes[at.process].memory.owned.overlapping(address, bytes) {
-            self.end_owned(at, taken, flag::MISSED_FREE, changes);
-        }
-        // Whoever is given the address owns it: a refusal of an earlier free comes too late.
-        self.processes[at.process].memory.freed.remove(&address);
         let device = match memory {
             memory if memory.on_host() => Allocation::NO_DEVICE,
             _ => self.device(at.process, device),
@@ -73,11 +63,28 @@ impl Model {
         let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
         let stream = self.streams.position(stream);
         let (category, origin) = match memory {
-            MemoryKind::Pageable => self.inferred(at.process),
+            MemoryKind::Pageable => {
+                self.processes[at.process].framework = true;
+                self.inferred(at.process)
+            }
             _ => (Category::Unknown, Origin::None),
         };
         let vacant = Allocation { category, origin, ..Allocation::vacant() };
-        self.birth(at, Allocation { address, bytes, requested, stream, device, function, memory, ..vacant });
+        let allocation = Allocation { address, bytes, requested, stream, device, function, memory, ..vacant };
+        if self.register(at, row, allocation, changes) {
+            return;
+        }
+        for taken in self.processes[at.process].memory.owned.overlapping(address, bytes) {
+            self.end_owned(at, taken, flag::MISSED_FREE, changes);
+        }
+        if memory.on_host() {
+            self.given_anew(at, address, bytes, changes);
+        }
+        // Whoever is given the address owns it: a refusal of an earlier free comes too late.
+        self.processes[at.process].memory.freed.remove(&address);
+        if let Some(id) = self.birth(at, allocation) {
+            self.processes[at.process].memory.owned.enter(address, bytes, id);
+        }
     }
 
     /// Ends the allocation that begins at `address`, its blocks first.
@@ -86,7 +93,7 @@ impl Model {
         let bytes = self.allocations[id.0 as usize].bytes;
         let blocks = self.end_blocks(at.process, (address, bytes), id, flags | flag::WITH_CONTAINER, changes);
         let position = self.death(at.process, id, flags, changes);
-        Some(Freed { slot: at.slot, death: (id, position), blocks })
+        Some(Freed { slot: at.slot, death: (id, position), blocks, registered: None })
     }
 
     /// Ends the blocks of a container that lie in these bytes; says where the changes stand.
@@ -114,7 +121,10 @@ impl Model {
         ended
     }
 
-    pub(super) fn free(&mut self, at: At, address: u64, changes: &mut Changes) {
+    pub(super) fn free(&mut self, at: At, row: u16, address: u64, changes: &mut Changes) {
+        if self.unregister(at, row, address, changes) {
+            return;
+        }
         if let Some(id) = self.processes[at.process].memory.owned.starting(address) {
             self.settle_end(at.process, id, changes);
         }
@@ -148,14 +158,21 @@ impl Model {
         }
         let Some(freed) = memory.freed.remove(&address) else { return };
         let (id, position) = freed.death;
-        if !memory.owned.overlapping(address, self.allocations[id.0 as usize].bytes).is_empty() {
+        let (ranges, bytes) = match freed.registered {
+            Some(whole) => (&mut memory.registered, whole),
+            None => (&mut memory.owned, self.allocations[id.0 as usize].bytes),
+        };
+        if !ranges.overlapping(address, bytes).is_empty() {
             self.doubts.refused_too_late += 1;
             return;
         }
+        ranges.enter(address, bytes, id);
         self.revive(at.process, id, position, changes);
         for (block, position) in freed.blocks {
             let row = self.allocations[block.0 as usize];
-            if self.processes[at.process].memory.blocks.overlapping(row.address, row.bytes).is_empty() {
+            let blocks = &mut self.processes[at.process].memory.blocks;
+            if blocks.overlapping(row.address, row.bytes).is_empty() {
+                blocks.enter(row.address, row.bytes, block);
                 self.revive(at.process, block, position, changes);
             }
         }
@@ -165,10 +182,7 @@ impl Model {
         let allocation = &mut self.allocations[id.0 as usize];
         allocation.flags &= !(flag::DEAD | flag::WITH_CONTAINER);
         let allocation = *allocation;
-        let state = &mut self.processes[process];
-        state.void(position);
-        let ranges = if allocation.is(flag::BLOCK) { &mut state.memory.blocks } else { &mut state.memory.owned };
-        ranges.enter(allocation.address, allocation.bytes, id);
+        self.processes[process].void(position);
         self.enter(&allocation);
         self.note_peak(allocation.device);
         changes.revived.push(id);
@@ -189,7 +203,10 @@ impl Model {
         }
         let stream = self.streams.position(stream);
         let (category, origin) = match origin {
-            Origin::Hooked => self.inferred(at.process),
+            Origin::Hooked => {
+                self.processes[at.process].followed = true;
+                self.inferred(at.process)
+            }
             _ => (Category::Unknown, Origin::None),
         };
         let vacant = Allocation { category, origin, ..Allocation::vacant() };
@@ -206,7 +223,9 @@ impl Model {
                 Allocation { device: Allocation::NO_DEVICE, flags: flag::BLOCK | flag::OUTSIDE, ..block }
             }
         };
-        self.birth(at, block);
+        if let Some(id) = self.birth(at, block) {
+            self.processes[at.process].memory.blocks.enter(address, bytes, id);
+        }
     }
 
     /// From now on, and since its birth, this allocation is a container.

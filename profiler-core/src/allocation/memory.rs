@@ -54,6 +54,16 @@ impl Ranges {
         (end(address, bytes) <= span.end).then_some(span.id)
     }
 
+    /// How many of these bytes lie in ranges that are asked for.
+    pub fn shared(&self, address: u64, bytes: u64, wanted: impl Fn(AllocationId) -> bool) -> u64 {
+        let last = address.saturating_add(bytes);
+        let shared = |start: u64| {
+            let span = &self.spans[&start];
+            if wanted(span.id) { span.end.min(last).saturating_sub(start.max(address)) } else { 0 }
+        };
+        self.overlapping(address, bytes).into_iter().map(shared).sum::<u64>().min(bytes)
+    }
+
     /// First addresses of the ranges that share a byte with this one, in order.
     pub fn overlapping(&self, address: u64, bytes: u64) -> Vec<u64> {
         let mut found = Vec::new();
@@ -98,6 +108,8 @@ pub(crate) struct Freed {
     pub death: (AllocationId, usize),
     /// The blocks that went with it.
     pub blocks: Vec<(AllocationId, usize)>,
+    /// How many bytes were pinned, where it was memory of the program's own that is counted elsewhere.
+    pub registered: Option<u64>,
 }
 
 /// Memory of a handle.
@@ -115,6 +127,8 @@ pub(crate) struct Physical {
 pub(crate) struct Memory {
     /// What the driver granted.
     pub owned: Ranges,
+    /// Memory of the program's own that the driver has pinned, and that is counted elsewhere, all or a part of it.
+    pub registered: Ranges,
     /// Blocks inside it (and those outside of all).
     pub blocks: Ranges,
     /// The last free at each address.

@@ -17,8 +17,10 @@ mod memory;
 mod model;
 mod names;
 mod process;
+mod registration;
 mod row;
 mod stacks;
+mod simulation;
 
 pub use device::Device;
 pub(crate) use device::canonical;
@@ -29,3 +31,4 @@ pub use stacks::{Sites, StackNode, Stacks};
 
 pub(crate) use model::{Failure, Marker, MarkerKind};
 pub(crate) use process::{Change, MAX_NUMBER, Process};
+pub(crate) use simulation::Reads;

@@ -17,6 +17,7 @@ use super::names::{Names, Scopes};
 use super::process::Process;
 use super::row::{Allocation, AllocationId};
 use super::stacks::Stacks;
+use super::simulation::Simulation;
 
 /// A session as far as its entries have been applied.
 #[derive(Debug, Default)]
@@ -32,6 +33,7 @@ pub struct Model {
     pub(crate) paths: HashMap<u32, u32>,
     /// What hooks could not do, as sentences.
     pub(crate) notices: Vec<String>,
+    pub(crate) simulation: Simulation,
     pub(crate) steps: Numbers,
     pub(crate) streams: Numbers,
     pub(crate) devices: Vec<Device>,
@@ -315,6 +317,11 @@ impl Model {
             MarkerKind::Step(position) => Some(self.steps.value(position)),
             _ => None,
         })
+    }
+
+    /// False when nothing was computed: the user wanted that, or the program's CUDA libraries were simulated.
+    pub(crate) fn computes(&self) -> bool {
+        self.session.compute && !self.simulation.not_computed
     }
 
     /// The last moment of which anything is known.

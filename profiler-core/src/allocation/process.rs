@@ -110,9 +110,16 @@ pub(crate) struct Process {
     pub devices: HashMap<u32, u16>,
     /// Names of functions, by row.
     pub functions: HashMap<u16, u32>,
+    /// Rows of the functions that pin memory of the program's own, and let it go.
+    pub registering: Vec<u16>,
     pub threads: HashMap<u32, Thread>,
     pub phase: u32,
     pub phases: Phases,
+    /// A framework's allocator has given blocks of the device here, or has said that it could not: it says itself what it cannot
+    /// get, after it has given its cache back and asked the driver again.
+    pub followed: bool,
+    /// A framework is there: it has made tensors.
+    pub framework: bool,
     /// Number in the table of steps plus 1; 0 before the first step.
     pub step: u32,
     pub memory: Memory,
@@ -148,9 +155,12 @@ impl Process {
             missing_slots: 0,
             devices: HashMap::new(),
             functions: HashMap::new(),
+            registering: Vec::new(),
             threads: HashMap::new(),
             phase: 0,
             phases: Phases::default(),
+            followed: false,
+            framework: false,
             step: 0,
             memory: Memory::default(),
             exit: None,

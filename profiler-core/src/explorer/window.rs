@@ -284,7 +284,6 @@ fn concerns(model: &Model, part: Part, process: u32) -> bool {
 }
 
 fn refusals(view: &mut WindowView, model: &Model, walk: &Walk, positions: &Positions, part: Part) {
-    let told = findings::told(model, &walk.markers);
     for moment in walk.markers.iter().filter(|moment| view.range.contains(&moment.time)) {
         let marker = &model.markers[moment.marker as usize];
         let Some(failure) = marker.failure().filter(|_| concerns(model, part, marker.process)) else { continue };
@@ -298,7 +297,7 @@ fn refusals(view: &mut WindowView, model: &Model, walk: &Walk, positions: &Posit
             device: moment.device.and_then(|device| positions.shown_device(device)),
             requested: failure.requested,
             function: model.names.text(failure.function),
-            out_of_memory: told(marker.process, failure),
+            out_of_memory: findings::reaches(model, marker.process, failure),
         });
     }
 }

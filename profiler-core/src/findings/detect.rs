@@ -5,11 +5,11 @@
 use memscope_wire::Category;
 
 use crate::allocation::Model;
-use crate::report::units::{bytes, grouped, simulated};
+use crate::report::units::{bytes, grouped};
 use crate::report::{device_text, named_devices};
 
 use super::evidence::Evidence;
-use super::{Detail, Finding, Severity, growth, refusals};
+use super::{Detail, Finding, Severity, growth, refusals, simulation};
 
 /// Percent of live bytes without category that is worth a note, and a warning.
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
@@ -21,6 +21,7 @@ pub(crate) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     let model = evidence.model;
     let mut findings = refusals::detect(evidence);
     findings.extend(recording(model));
+    findings.extend(simulation::detect(model));
     findings.extend(doubts(model));
     findings.extend(unknown_share(evidence));
     for device in named_devices(model) {
@@ -102,16 +103,6 @@ fn recording(model: &Model) -> Vec<Finding> {
             format!("faults of the recorder in the program: {}", grouped(faults)),
             "report it as a defect of memscope, with the output of `memscope doctor`",
             Detail::Faults { faults },
-        ));
-    }
-    if let Some(device) = &model.session.simulated {
-        let compute = model.session.compute;
-        let skipped = if compute { "" } else { ", and kernels and copies were skipped" };
-        findings.push(finding(
-            Severity::Note,
-            format!("the devices were simulated ({}){skipped}", simulated(device)),
-            "do not use checkpoints or losses of this run",
-            Detail::Simulated { device: device.clone(), compute },
         ));
     }
     findings

@@ -11,6 +11,7 @@ mod growth;
 mod holder;
 mod holes;
 mod refusals;
+mod simulation;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,8 @@ use crate::report::{ByCategory, Group};
 pub(crate) use detect::detect;
 pub(crate) use evidence::Evidence;
 pub use holder::{Holder, Largest};
-pub(crate) use refusals::{GIVEN_UP, reported_after, told};
+pub(crate) use refusals::{GIVEN_UP, OUT_OF_MEMORY, reached_after, reaches};
+pub(crate) use simulation::reads_of;
 
 /// How grave a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
@@ -148,6 +150,37 @@ pub enum Detail {
         device: String,
         /// False when kernels and copies were skipped.
         compute: bool,
+        /// True when the CUDA libraries above the driver were simulated too: then nothing was computed.
+        #[serde(default)]
+        libraries: bool,
+        /// True when figures of simulated runs were compared with a GPU on the same versions.
+        #[serde(default)]
+        calibrated: bool,
+        /// What the simulation of libraries leaves out.
+        #[serde(default)]
+        left_out: Vec<String>,
+    },
+    /// `not simulated, so that the program got errors: FUNCTION of LIBRARY (N calls)`.
+    NotSimulated {
+        /// Those that were called most.
+        functions: Vec<MissedFunction>,
+        /// How many more there were.
+        more_functions: u64,
+    },
+    /// `the program read the device N times, and N of these reads got zeros for what a GPU would have computed`.
+    DeviceReads {
+        /// All copies from a simulated device to the host.
+        reads: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Those that got zeros for what a GPU would have computed.
+        uncomputed: u64,
+        /// Their bytes.
+        uncomputed_bytes: u64,
+        /// The program's lines that read such bytes, the ones that read most often.
+        lines: Vec<ReadLine>,
+        /// How many more there were.
+        more_lines: u64,
     },
     /// `the journal breaks off: REASON`.
     JournalTruncated {
@@ -170,6 +203,28 @@ pub enum Detail {
         /// Percent.
         share: f64,
     },
+}
+
+/// A function that the simulation does not have.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct MissedFunction {
+    /// Of which library.
+    pub library: String,
+    /// Its name.
+    pub function: String,
+    /// How often the program called it.
+    pub calls: u64,
+}
+
+/// A line of the program that read zeros for what a GPU would have computed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ReadLine {
+    /// `FILE:LINE` of Python, outside PyTorch itself; `outside Python` where there is none.
+    pub line: String,
+    /// How often.
+    pub reads: u64,
+    /// How many bytes in all.
+    pub bytes: u64,
 }
 
 /// An allocation was refused for want of memory, and the program was told so.
@@ -251,6 +306,14 @@ pub struct Growth {
     pub steps_to_capacity: Option<u64>,
 }
 
+impl Finding {
+    /// What stands below the sentence, as sentences, where there is more to say than one holds. Out-of-memory has its own
+    /// form ([`crate::report::circumstances`]).
+    pub fn particulars(&self) -> Vec<String> {
+        simulation::particulars(&self.detail)
+    }
+}
+
 impl Detail {
     /// The kind, as in the JSON.
     pub fn kind(&self) -> &'static str {
@@ -271,6 +334,8 @@ impl Detail {
             Detail::OutsideBlocks { .. } => "outside_blocks",
             Detail::StepGrowth(_) => "step_growth",
             Detail::Simulated { .. } => "simulated",
+            Detail::NotSimulated { .. } => "not_simulated",
+            Detail::DeviceReads { .. } => "device_reads",
             Detail::JournalTruncated { .. } => "journal_truncated",
             Detail::NotFollowed { .. } => "not_followed",
             Detail::LargeCached { .. } => "large_cached",

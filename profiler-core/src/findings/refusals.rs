@@ -5,13 +5,14 @@
 //!
 //! PyTorch's allocator asks the driver first; when that refuses, it gives its cache back and asks again. Only when it gives up
 //! does the program get an error, which is then recorded for itself. So of a process whose tensors are followed, the driver's
-//! own refusals count for nothing here. Any other program meets the driver's refusals itself.
+//! own refusals of device memory count for nothing here. Any other program meets the driver's refusals itself, and so does
+//! whoever asks for pools (PyTorch's cudaMallocAsync backend), pinned or managed memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use memscope_wire::Origin;
+use memscope_wire::MemoryKind;
 
-use crate::allocation::{Failure, Model, flag};
+use crate::allocation::{Failure, Model};
 use crate::report::units::bytes;
 use crate::report::{ByCategory, Group, Groups, device_text, seconds};
 use crate::timeline::{MarkerMoment, State};
@@ -22,7 +23,7 @@ use super::holes::Holes;
 use super::{Detail, Finding, Largest, Oom, Severity};
 
 /// CUDA_ERROR_OUT_OF_MEMORY.
-const OUT_OF_MEMORY: i32 = 2;
+pub(crate) const OUT_OF_MEMORY: i32 = 2;
 
 /// PyTorch's function by which it says that it has given up.
 pub(crate) const GIVEN_UP: &str = "c10::reportOutOfMemoryToProfiler";
@@ -43,7 +44,6 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     let model = evidence.model;
     let mut memory: BTreeMap<(u32, u16), Refused<'_>> = BTreeMap::new();
     let mut others: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
-    let reaches = told(model, evidence.markers);
     for moment in evidence.markers {
         let marker = &model.markers[moment.marker as usize];
         let Some(failure) = marker.failure() else { continue };
@@ -53,7 +53,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
             continue;
         }
         let refused = memory.entry((marker.process, model.resolve(failure.device))).or_default();
-        if !reaches(marker.process, failure) {
+        if !reaches(model, marker.process, failure) {
             refused.of_cache += 1;
             continue;
         }
@@ -79,35 +79,23 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     ooms.chain(others).collect()
 }
 
-/// Of each out-of-memory that PyTorch reported after this position: the position, and the finding that it would be alone. With
-/// `wait_for_lines`, only those before the first whose line is not known.
-pub(crate) fn reported_after(evidence: &Evidence<'_>, order: u32, wait_for_lines: bool) -> Vec<(u32, Finding)> {
+/// Of each out-of-memory that reached the program after this position: the position, and the finding that it would be alone.
+/// With `patient`, only those before the first of which more may be said in a moment: a framework's line, and whether its
+/// allocator gets over it, as long as nothing was seen of that.
+pub(crate) fn reached_after(evidence: &Evidence<'_>, order: u32, patient: bool) -> Vec<(u32, Finding)> {
     let model = evidence.model;
     let mut found = Vec::new();
     for moment in evidence.markers.iter().filter(|moment| moment.order > order) {
         let marker = &model.markers[moment.marker as usize];
-        if let Some(failure) = marker.failure().filter(|failure| has_given_up(model, failure)) {
-            if wait_for_lines && failure.line == 0 {
-                break;
-            }
-            found.push((moment.order, oom(facts(evidence, marker.process, 1, moment, failure))));
+        let reached = marker.failure().filter(|failure| reaches(model, marker.process, failure));
+        let Some(failure) = reached else { continue };
+        let process = &model.processes[marker.process as usize];
+        if patient && failure.line == 0 && (process.framework || process.followed) {
+            break;
         }
+        found.push((moment.order, oom(facts(evidence, marker.process, 1, moment, failure))));
     }
     found
-}
-
-/// Says of a refusal of a process whether its program was told that memory is out.
-pub(crate) fn told<'m>(model: &'m Model, markers: &[MarkerMoment]) -> impl Fn(u32, &Failure) -> bool + use<'m> {
-    let refused = |moment: &MarkerMoment| {
-        let marker = &model.markers[moment.marker as usize];
-        marker.failure().filter(|failure| failure.result == OUT_OF_MEMORY).map(|_| marker.process)
-    };
-    let processes: BTreeSet<u32> = markers.iter().filter_map(refused).collect();
-    let followed: BTreeSet<u32> = processes.into_iter().filter(|process| is_followed(model, *process)).collect();
-    move |process, failure| {
-        let by_driver = !failure.memory.on_host() && !has_given_up(model, failure);
-        failure.result == OUT_OF_MEMORY && !(by_driver && followed.contains(&process))
-    }
 }
 
 /// True when PyTorch has raised an error for this.
@@ -115,17 +103,10 @@ fn has_given_up(model: &Model, failure: &Failure) -> bool {
     model.names.text(failure.function) == GIVEN_UP
 }
 
-/// True when PyTorch's allocator says itself what it could not get.
-fn is_followed(model: &Model, process: u32) -> bool {
-    let said = |marker: &crate::allocation::Marker| {
-        marker.process == process && marker.failure().is_some_and(|failure| has_given_up(model, failure))
-    };
-    let hooked = |allocation: &crate::allocation::Allocation| {
-        allocation.process == process
-            && allocation.is(flag::BLOCK)
-            && matches!(allocation.origin, Origin::Hooked | Origin::Inferred)
-    };
-    model.markers.iter().any(said) || model.allocations.iter().any(hooked)
+/// True when memory was out and the program gets an error for it: the framework's word decides where its allocator asks for memory that it caches.
+pub(crate) fn reaches(model: &Model, process: u32, failure: &Failure) -> bool {
+    let of_cache = failure.memory == MemoryKind::Device && model.processes[process as usize].followed;
+    failure.result == OUT_OF_MEMORY && (!of_cache || has_given_up(model, failure))
 }
 
 fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMoment, failure: &Failure) -> Oom {

@@ -2,6 +2,7 @@
 //!
 //! Owns: which column is which fact. Refuses: figures: they are made from the model, and equal the manifest's.
 
+use memscope_wire::Origin;
 use parquet::errors::ParquetError;
 
 use crate::allocation::{
@@ -9,7 +10,7 @@ use crate::allocation::{
 };
 use crate::allocation::{MAX_NUMBER, canonical};
 use crate::error::Result;
-use crate::findings::{Detail, Finding};
+use crate::findings::{Detail, Finding, GIVEN_UP, reads_of};
 use crate::journal::entry::{Calibration, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd};
 
 use super::read::Profile;
@@ -212,6 +213,12 @@ impl Profile {
                 Detail::DroppedEvents { events } => doubts.over_limit = events.saturating_sub(report.dropped_events),
                 Detail::JournalTruncated { reason } => model.truncated = Some(reason.clone()),
                 Detail::NotFollowed { what } => model.notices.push(what.clone()),
+                Detail::Simulated { libraries, .. } => model.simulation.not_computed = *libraries,
+                Detail::NotSimulated { functions, .. } => {
+                    let named = functions.iter().map(|missed| (model.names.number_of(&missed.function), missed.calls));
+                    model.simulation.missed = named.collect();
+                }
+                Detail::DeviceReads { .. } => model.simulation.reads = reads_of(&finding.detail, &mut model.names),
                 // Sums over processes: the first one stands for all.
                 Detail::UncommittedSlots { slots, missing } => {
                     if let Some(first) = model.processes.first_mut() {
@@ -238,8 +245,14 @@ fn settle(model: &mut Model) {
             *last_of = Some(last_of.unwrap_or_default().max(marker.ticks));
             last
         });
+    for marker in &model.markers {
+        let gave_up = marker.failure().is_some_and(|failure| model.names.text(failure.function) == GIVEN_UP);
+        model.processes[marker.process as usize].followed |= gave_up;
+    }
     for allocation in &allocations {
         let process = &mut model.processes[allocation.process as usize];
+        let by_hook = matches!(allocation.origin, Origin::Hooked | Origin::Inferred);
+        process.followed |= allocation.is(flag::BLOCK) && by_hook;
         // Profiles of the first version do not say it: what a process was seen to use.
         let named = || process.devices.values().any(|at| *at == allocation.device);
         if usize::from(allocation.device) < model.devices.len() && !named() {

@@ -60,7 +60,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
         duration_s: seconds(model.end.as_ref().map_or(settled.last_time, |end| end.time)),
         simulated: model.session.simulated.is_some(),
         simulated_device: model.session.simulated.clone(),
-        compute: model.session.compute,
+        compute: model.computes(),
         devices: named_devices(model).map(|device| device_report(model, settled, device)).collect(),
         processes: processes(model),
         peak: snapshot(|figures| figures.live),

@@ -47,7 +47,7 @@ pub struct Report {
     pub simulated: bool,
     /// What was simulated, as given with `--device`.
     pub simulated_device: Option<String>,
-    /// False when kernels and copies were skipped (`--no-compute`).
+    /// False when kernels and copies were skipped (`--no-compute`, or because the CUDA libraries were simulated too).
     pub compute: bool,
     /// The devices that the program named to itself.
     pub devices: Vec<DeviceReport>,

@@ -110,33 +110,132 @@ fn a_refusal_that_the_allocator_overcomes_is_no_error() {
     assert!(kinds.contains(&"cache_given_back") && !kinds.contains(&"oom"), "{kinds:?}");
 }
 
+/// Feeds an explorer, and hears whether it is alarmed.
+struct Follower {
+    explorer: Explorer,
+    alertness: Alertness,
+    taken: usize,
+}
+
+impl Follower {
+    fn new() -> Follower {
+        Follower { explorer: Explorer::new(Limits::LIVE_ONLY), alertness: Alertness::default(), taken: 0 }
+    }
+
+    fn take(&mut self, trace: &Trace) -> bool {
+        let mut alarmed = false;
+        for entry in &trace.entries[self.taken..] {
+            self.explorer.apply(entry);
+            alarmed |= self.alertness.is_alarmed(entry);
+        }
+        self.taken = trace.entries.len();
+        alarmed
+    }
+}
+
+fn refused_memory(trace: &mut Trace, memory: MemoryKind, requested: u64) {
+    let (device, row) = (0, ALLOC_ROW);
+    trace.event(0, Event::AllocFailed { requested, free: MIB, total: 1024 * MIB, device, result: 2, row, memory });
+}
+
+#[test]
+fn a_program_without_a_framework_is_told_at_once() {
+    let mut follower = Follower::new();
+    let mut trace = Trace::new(&["./train"], None);
+    trace.process(0, 31);
+    trace.device(0, 0, UUID, 1024 * MIB);
+    trace.alloc(0, SEGMENT, 700 * MIB);
+    // Blocks of the program's own word are not a framework's.
+    let (address, bytes) = (SEGMENT, 100 * MIB);
+    trace.event(0, Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin: Origin::Tagged });
+    trace.push(0, "encoder");
+    refused(&mut trace, ALLOC_ROW, 400 * MIB);
+    assert!(follower.take(&trace));
+    let told = follower.explorer.out_of_memory(true);
+    let found = oom(&told);
+    assert_eq!((found.requested, found.function.as_str()), (400 * MIB, "cuMemAlloc_v2"));
+    assert_eq!((found.scope.as_deref(), found.live, found.cached), (Some("encoder"), 100 * MIB, 600 * MIB));
+    assert_eq!(follower.explorer.out_of_memory(false), [], "once");
+    trace.event(
+        0,
+        Event::AllocFailed {
+            requested: 1,
+            free: 0,
+            total: 0,
+            device: 0,
+            result: 1,
+            row: ALLOC_ROW,
+            memory: MemoryKind::Device,
+        },
+    );
+    assert!(!follower.take(&trace), "an invalid argument is not out of memory");
+}
+
+#[test]
+fn pools_of_a_framework_are_told_and_its_cache_is_not() {
+    let mut follower = Follower::new();
+    let mut trace = program();
+    refused(&mut trace, ALLOC_ROW, 300 * MIB);
+    assert!(!follower.take(&trace), "the caching allocator asks again");
+    refused_memory(&mut trace, MemoryKind::Pool, 200 * MIB);
+    assert!(follower.take(&trace));
+    assert_eq!(follower.explorer.out_of_memory(true), [], "its line may still come");
+    line(&mut trace, "model.py:9 in Net.forward");
+    assert!(follower.take(&trace));
+    let told = follower.explorer.out_of_memory(true);
+    assert_eq!((oom(&told).requested, oom(&told).line.as_deref()), (200 * MIB, Some("model.py:9 in Net.forward")));
+    refused_memory(&mut trace, MemoryKind::Managed, 100 * MIB);
+    assert!(follower.take(&trace));
+    assert_eq!(oom(&follower.explorer.out_of_memory(false)).requested, 100 * MIB);
+    trace.ended(0);
+    trace.end(1);
+    let all = findings(&trace);
+    assert_eq!(oom(&all).refusals, 2, "the two that reached the program");
+}
+
+#[test]
+fn the_first_refusal_of_a_frameworks_process_waits_for_its_word() {
+    let start = || {
+        let mut trace = Trace::new(&["python", "train.py"], None);
+        trace.process(0, 31);
+        let mut name = [0; 40];
+        name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
+        trace.event(0, Event::Function { row: GIVEN_UP_ROW, name });
+        trace.device(0, 0, UUID, 1024 * MIB);
+        let (device, memory) = (memscope_wire::event::NO_DEVICE, MemoryKind::Pageable);
+        trace.event(0, Event::Alloc { address: 64, bytes: 8, requested: 8, stream: 0, device, row: 80, memory });
+        refused(&mut trace, ALLOC_ROW, 2000 * MIB);
+        trace
+    };
+    // PyTorch gives up: told once, as PyTorch's.
+    let (mut trace, mut follower) = (start(), Follower::new());
+    assert!(follower.take(&trace));
+    assert_eq!(follower.explorer.out_of_memory(true), [], "who asked is not known");
+    refused(&mut trace, GIVEN_UP_ROW, 2000 * MIB);
+    assert!(follower.take(&trace));
+    assert_eq!(oom(&follower.explorer.out_of_memory(false)).function, "c10::reportOutOfMemoryToProfiler");
+    // It says nothing: another library of the process has asked.
+    let (trace, mut follower) = (start(), Follower::new());
+    assert!(follower.take(&trace));
+    assert_eq!(oom(&follower.explorer.out_of_memory(false)).function, "cuMemAlloc_v2");
+}
+
 #[test]
 fn a_running_program_is_told_of_each_error_once_when_its_line_is_known() {
-    let (mut explorer, mut alertness) = (Explorer::new(Limits::LIVE_ONLY), Alertness::default());
-    let mut trace = program();
-    let mut taken = 0;
-    let mut take = |trace: &Trace, explorer: &mut Explorer| {
-        let alarms = trace.entries[taken..].iter().map(|entry| {
-            explorer.apply(entry);
-            alertness.is_alarmed(entry)
-        });
-        let alarmed = alarms.fold(false, |any, one| any | one);
-        taken = trace.entries.len();
-        alarmed
-    };
+    let (mut follower, mut trace) = (Follower::new(), program());
     refused(&mut trace, ALLOC_ROW, 300 * MIB);
-    assert!(!take(&trace, &mut explorer), "the driver's refusal alone is nothing");
+    assert!(!follower.take(&trace), "the driver's refusal alone is nothing");
     refused(&mut trace, GIVEN_UP_ROW, 300 * MIB);
-    assert!(take(&trace, &mut explorer));
-    assert_eq!(explorer.out_of_memory(true), [], "the line may still come");
+    assert!(follower.take(&trace));
+    assert_eq!(follower.explorer.out_of_memory(true), [], "the line may still come");
     line(&mut trace, "model.py:7 in Net.forward");
-    assert!(take(&trace, &mut explorer));
-    let told = explorer.out_of_memory(true);
+    assert!(follower.take(&trace));
+    let told = follower.explorer.out_of_memory(true);
     let found = oom(&told);
     assert_eq!(found.line.as_deref(), Some("model.py:7 in Net.forward"));
     assert_eq!((found.live, found.largest_free_piece), (300 * MIB, 250 * MIB));
-    assert_eq!(explorer.out_of_memory(false), [], "once");
+    assert_eq!(follower.explorer.out_of_memory(false), [], "once");
     refused(&mut trace, GIVEN_UP_ROW, 200 * MIB);
-    assert!(take(&trace, &mut explorer));
-    assert_eq!(oom(&explorer.out_of_memory(false)).line, None, "no line came");
+    assert!(follower.take(&trace));
+    assert_eq!(oom(&follower.explorer.out_of_memory(false)).line, None, "no line came");
 }

@@ -12,6 +12,7 @@ use memscope_wire::text::PART_BYTES;
 use memscope_wire::{Category, Event, MemoryKind, Origin, TextId};
 
 /// A session that is being written.
+#[derive(Clone)]
 pub struct Trace {
     pub entries: Vec<Entry>,
     slots: BTreeMap<u32, u64>,
@@ -132,6 +133,13 @@ impl Trace {
             time: Nanoseconds(self.now),
             devices: vec![device],
         }));
+    }
+
+    /// The same session with one more event of its first process.
+    pub fn clone_with(&self, event: Event) -> Trace {
+        let mut trace = self.clone();
+        trace.event(0, event);
+        trace
     }
 
     pub fn ended(&mut self, process: u32) {

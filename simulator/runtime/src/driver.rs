@@ -214,6 +214,7 @@ fn open() -> Result<Driver, CudaError> {
         memory_only();
         driver.cuInit(0)?;
     }
+    crate::calls::not_computed();
     Ok(driver)
 }
 

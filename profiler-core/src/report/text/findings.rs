@@ -33,6 +33,9 @@ impl Page {
         if let Detail::Oom(oom) = &finding.detail {
             self.oom(oom);
         }
+        for sentence in finding.particulars() {
+            self.wrap("    ", &sentence);
+        }
         self.wrap("    ", &format!("To do: {}.", finding.advice));
     }
 

@@ -32,8 +32,9 @@ const STEPS: (usize, usize) = (4, 8);
 pub fn text(report: &Report, style: Style) -> String {
     let mut page = Page { text: String::new(), style };
     page.header(report);
-    // That the devices were simulated is said first and last in any case.
-    let findings = report.findings.iter().filter(|finding| !matches!(finding.detail, Detail::Simulated { .. }));
+    // That the devices were simulated is said first and last in any case; of simulated libraries there is more to say.
+    let short = |finding: &&Finding| matches!(finding.detail, Detail::Simulated { libraries: false, .. });
+    let findings = report.findings.iter().filter(|finding| !short(finding));
     let (errors, others): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.severity == Severity::Error);
     page.findings(&errors);
     if let Some(at) = &report.at {

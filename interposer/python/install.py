@@ -7,6 +7,7 @@ def install():
     Tensor = torch.Tensor
     data_ptr = Tensor.data_ptr
     unobserved = torch._C.DisableTorchFunction
+    send_framework()
     os.register_at_fork(after_in_child=after_fork)
     if lacks_hooks():
         send_notice(
@@ -36,6 +37,7 @@ def install():
 def after_fork():
     """A child has a log of its own, in which nothing was said yet."""
     global phase
+    send_framework()
     phase = ""
     texts.clear()
     paths.by_id.clear()

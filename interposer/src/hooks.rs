@@ -12,6 +12,7 @@ use memscope_wire::{Event, MemoryKind};
 
 use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
 use crate::log;
+use crate::python;
 use crate::scope;
 use crate::state::{self, State};
 use crate::table::{Row, with_rows};
@@ -116,6 +117,9 @@ fn record_failure(request: Request, result: c_int) {
     driver::introduce(state, device);
     scope::settle();
     log::append(&Event::AllocFailed { requested, free, total, device, result, row: row as u16, memory });
+    if memory == MemoryKind::Pool {
+        python::refused_by_driver(device);
+    }
 }
 
 /// Records a free and forwards it.

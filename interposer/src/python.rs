@@ -8,8 +8,8 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicPtr};
 use memscope_wire::{Category, Event, Origin, TextId};
 
 use crate::interpreter::{Object, Python};
@@ -166,6 +166,36 @@ pub unsafe extern "C" fn memscope_shim_refused(device: u32, line: *const c_char)
     // SAFETY: the caller's promise.
     let line = unsafe { names::identify(line) };
     log::append(&Event::RefusedLine { line, device });
+}
+
+/// The shim is in this process, or in a child that inherited it.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn memscope_shim_framework() {
+    log::append(&Event::Framework);
+}
+
+/// What the shim wants to run after a refusal of the driver that PyTorch does not report.
+static LATER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Gives the shim's function to run, once the interpreter is at it, after each refusal of pool memory from now on: by then
+/// PyTorch has raised its error, which knows the line. It is called with the device's ordinal.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn memscope_shim_ask_later(function: *mut c_void) {
+    LATER.store(function, Release);
+}
+
+/// The driver has refused pool memory on `device`. The allocator's lock may be held, and Python's must not be taken: the
+/// interpreter is only told that there is work, which its main thread does before its next call or turn of a loop.
+pub fn refused_by_driver(device: u32) {
+    let function = LATER.load(Acquire);
+    let add = if function.is_null() { null_mut() } else { module::global_symbol(c"Py_AddPendingCall") };
+    if !add.is_null() {
+        // SAFETY: int Py_AddPendingCall(int (*func)(void *), void *arg), which needs neither the lock nor a thread of Python's;
+        // the shim's function has that type.
+        unsafe {
+            transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, usize) -> c_int>(add)(function, device as usize)
+        };
+    }
 }
 
 /// Torch could not be loaded: the shim is run again when it is loaded the next time.

@@ -258,3 +258,44 @@ fn names_are_right() {
         assert!(found.iter().all(|one| one.is_empty() || right.starts_with(one.as_str())), "{kind}: {found:?}");
     }
 }
+
+/// Programs that end before they have PyTorch, with memscope's report: their output is Python's own, and the report says why there
+/// is nothing in it.
+#[test]
+fn what_ends_before_pytorch_is_there() {
+    let Some(python) = python("what_ends_before_pytorch_is_there") else { return };
+    let place = Place::new();
+    // A torch that fails half-way, in a part of its own that it imports: as with a library that is missing.
+    std::fs::create_dir_all(place.path("half/torch/nn")).expect("a folder");
+    let half = [
+        ("torch/__init__.py", "import os\nfrom torch import nn\nfrom torch import _C\n"),
+        ("torch/nn/__init__.py", "class Module: pass\n"),
+        ("torch/_C.py", "raise ImportError('libcudart.so.13: cannot open shared object file')\n"),
+    ];
+    for (path, text) in half {
+        std::fs::write(place.path("half").join(path), text).expect("a file");
+    }
+    let with_half = "import sys; sys.path.insert(0, 'half'); import torch";
+    let starts: [(&[&str], i32, &str); 3] = [
+        (&["no_such_script.py"], 2, "No such file or directory"),
+        (&["-S", "-c", "import torch"], 1, "ModuleNotFoundError: No module named 'torch'"),
+        (&["-S", "-c", with_half], 1, "ImportError: libcudart.so.13: cannot open shared object file"),
+    ];
+    for device in [None, Some("h100-80gb")] {
+        for (arguments, status, words) in starts {
+            let alone = place.command(&python).args(arguments).output().expect("Python starts");
+            let mut command = place.memscope();
+            command.args(["run", "-f", "-o", "p.mscope"]);
+            command.args(device.iter().flat_map(|device| ["--device", device]));
+            let under = command.arg("--").arg(&python).args(arguments).output().expect("memscope starts");
+            assert_eq!(alone.status.code(), Some(status), "{arguments:?}");
+            assert_eq!((under.status.code(), stdout(&under)), (Some(status), stdout(&alone)), "{arguments:?}");
+            let (alone, under) = (stderr(&alone), stderr(&under));
+            assert!(alone.contains(words) && under.contains(&alone), "{arguments:?}: {alone}\n{under}");
+            let own = under.replacen(&alone, "", 1);
+            assert!(own.contains(&format!("exit status {status}")), "{arguments:?}: {own}");
+            assert!(own.contains("[nothing_captured]") && own.contains("memscope doctor"), "{arguments:?}: {own}");
+            assert!(!own.contains("shim"), "{arguments:?}: {own}");
+        }
+    }
+}

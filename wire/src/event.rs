@@ -140,6 +140,8 @@ pub mod kind {
     pub const NOT_SIMULATED: u16 = 7;
     /// [`super::Event::DeviceRead`].
     pub const DEVICE_READ: u16 = 8;
+    /// [`super::Event::Framework`].
+    pub const FRAMEWORK: u16 = 9;
     /// [`super::Event::Alloc`].
     pub const ALLOC: u16 = 16;
     /// [`super::Event::Free`].
@@ -241,6 +243,8 @@ pub enum Event {
     Stack { node: u64, whole: bool },
     /// What a hook could not do in this process, as a sentence for the report.
     Notice { text: TextId },
+    /// A framework (PyTorch) is in this process, with a shim that follows it.
+    Framework,
     /// The CUDA libraries that this process uses are simulated: none of its values are computed.
     NotComputed,
     /// The program called a function that the simulation does not have, and got an error from it.
@@ -321,6 +325,7 @@ impl Event {
             Event::Stack { node, whole } => (kind::STACK, [node, !whole as u64, 0, 0, 0, 0]),
             Event::Notice { text } => (kind::NOTICE, [0, text.0, 0, 0, 0, 0]),
             Event::NotComputed => (kind::NOT_COMPUTED, [0; 6]),
+            Event::Framework => (kind::FRAMEWORK, [0; 6]),
             Event::NotSimulated { function } => (kind::NOT_SIMULATED, [0, function.0, 0, 0, 0, 0]),
             Event::DeviceRead { line, bytes, known } => {
                 (kind::DEVICE_READ, [0, line.0, bytes, 0, pack(0, 0, known as u8), 0])
@@ -412,6 +417,7 @@ impl Event {
             kind::STACK => Event::Stack { node: w[0], whole: w[1] == 0 },
             kind::NOTICE => Event::Notice { text: TextId(w[1]) },
             kind::NOT_COMPUTED => Event::NotComputed,
+            kind::FRAMEWORK => Event::Framework,
             kind::NOT_SIMULATED => Event::NotSimulated { function: TextId(w[1]) },
             kind::DEVICE_READ => Event::DeviceRead { line: TextId(w[1]), bytes: w[2], known: small != 0 },
             _ => return None,
@@ -477,6 +483,7 @@ mod tests {
             Event::Stack { node: u64::MAX, whole: true },
             Event::Notice { text: name },
             Event::NotComputed,
+            Event::Framework,
             Event::NotSimulated { function: name },
             Event::DeviceRead { line: name, bytes: 1 << 40, known: true },
         ];

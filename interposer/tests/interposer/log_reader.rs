@@ -162,6 +162,7 @@ impl Log {
                 }
                 Event::Stack { node, whole } => format!("in place {node:x}{}", if whole { "" } else { " or deeper" }),
                 Event::Notice { text: what } => format!("notice {}", text(what)),
+                Event::Framework => "framework".to_owned(),
                 Event::NotComputed => "not computed".to_owned(),
                 Event::NotSimulated { function } => format!("not simulated: {}", text(function)),
                 Event::DeviceRead { line, bytes, known } => format!("read {bytes} at {}, known: {known}", text(line)),

@@ -10,6 +10,7 @@ use crate::journal::entry::{Entry, ProcessIndex};
 use super::device::{Device, canonical, uuid_text};
 use super::model::{Changes, Failure, Marker, MarkerKind, Model, Retag};
 use super::process::{Change, MAX_NUMBER, Process};
+use super::retry::Asked;
 use super::row::{Allocation, AllocationId, flag};
 use super::stacks::StackNode;
 
@@ -174,6 +175,7 @@ impl Model {
                     changes.marks = true;
                 }
             }
+            Event::Framework => process.framework = true,
             Event::NotComputed => {
                 self.simulation.not_computed = true;
                 changes.marks = true;
@@ -314,7 +316,9 @@ impl Model {
             phase: process.phase,
             step: process.step,
             line: 0,
+            asked_again: false,
         };
+        self.ask_again(at, Asked { function: failure.function, requested, thread: at.thread }, memory, Some(result));
         if self.names.text(failure.function) == crate::findings::GIVEN_UP {
             let next = self.allocations.len() as u32;
             self.processes[at.process].phases.run_out(next);
@@ -326,15 +330,20 @@ impl Model {
     /// The line that asked for what was refused last.
     fn refused_line(&mut self, at: At, line: TextId, device: u32, changes: &mut Changes) {
         let (line, device) = (self.names.number(line), self.device(at.process, device));
-        let recent = self.markers.iter_mut().rev().take(RECENT).filter(|marker| marker.process as usize == at.process);
-        let refused = recent.filter_map(|marker| match &mut marker.kind {
-            MarkerKind::Failure(failure) => Some(failure),
-            _ => None,
-        });
-        if let Some(failure) = refused.into_iter().find(|failure| failure.device == device) {
+        if let Some(failure) = self.recent_refusals(at.process).find(|failure| failure.device == device) {
             failure.line = line;
             changes.marks = true;
         }
+    }
+
+    /// The last refusals of a process, the latest first.
+    pub(super) fn recent_refusals(&mut self, process: usize) -> impl Iterator<Item = &mut Failure> {
+        let recent =
+            self.markers.iter_mut().rev().take(RECENT).filter(move |marker| marker.process as usize == process);
+        recent.filter_map(|marker| match &mut marker.kind {
+            MarkerKind::Failure(failure) => Some(failure),
+            _ => None,
+        })
     }
 
     /// The end of a process gives back all that it holds.

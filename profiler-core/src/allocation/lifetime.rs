@@ -9,6 +9,7 @@ use super::apply::At;
 use super::memory::Freed;
 use super::model::{Changes, Model};
 use super::process::{Change, MAX_NUMBER};
+use super::retry::Asked;
 use super::row::{Allocation, AllocationId, Container, flag};
 
 impl Model {
@@ -71,6 +72,7 @@ impl Model {
         };
         let vacant = Allocation { category, origin, ..Allocation::vacant() };
         let allocation = Allocation { address, bytes, requested, stream, device, function, memory, ..vacant };
+        self.ask_again(at, Asked { function, requested, thread: at.thread }, memory, None);
         if self.register(at, row, allocation, changes) {
             return;
         }

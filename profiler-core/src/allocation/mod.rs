@@ -18,6 +18,7 @@ mod model;
 mod names;
 mod process;
 mod registration;
+mod retry;
 mod row;
 mod stacks;
 mod simulation;

@@ -140,6 +140,8 @@ pub(crate) struct Failure {
     pub step: u32,
     /// The line of the program that asked, a name; 0 when it was not told.
     pub line: u32,
+    /// Whoever asked did so again at once: the program has not met this refusal.
+    pub asked_again: bool,
 }
 
 /// What one entry changed, for views that keep what they drew.

@@ -11,6 +11,7 @@ use crate::ledger::EventRows;
 use super::inference::Phases;
 use super::memory::Memory;
 use super::names::Scopes;
+use super::retry::Asked;
 use super::row::AllocationId;
 
 /// Deepest nesting of scopes that is told apart; deeper scopes count as the one at this depth.
@@ -118,8 +119,10 @@ pub(crate) struct Process {
     /// A framework's allocator has given blocks of the device here, or has said that it could not: it says itself what it cannot
     /// get, after it has given its cache back and asked the driver again.
     pub followed: bool,
-    /// A framework is there: it has made tensors.
+    /// A framework is there: its shim says so, or it has made tensors.
     pub framework: bool,
+    /// What its allocator was refused a moment ago, and may ask for once more.
+    pub asked: Option<Asked>,
     /// Number in the table of steps plus 1; 0 before the first step.
     pub step: u32,
     pub memory: Memory,
@@ -161,6 +164,7 @@ impl Process {
             phases: Phases::default(),
             followed: false,
             framework: false,
+            asked: None,
             step: 0,
             memory: Memory::default(),
             exit: None,

@@ -6,7 +6,7 @@
 //! PyTorch's allocator asks the driver first; when that refuses, it gives its cache back and asks again. Only when it gives up
 //! does the program get an error, which is then recorded for itself. So of a process whose tensors are followed, the driver's
 //! own refusals of device memory count for nothing here. Any other program meets the driver's refusals itself, and so does
-//! whoever asks for pools (PyTorch's cudaMallocAsync backend), pinned or managed memory.
+//! whoever asks for pools, pinned or managed memory; but PyTorch's cudaMallocAsync backend asks twice, and meets the second.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,8 @@ fn has_given_up(model: &Model, failure: &Failure) -> bool {
 /// True when memory was out and the program gets an error for it: the framework's word decides where its allocator asks for memory that it caches.
 pub(crate) fn reaches(model: &Model, process: u32, failure: &Failure) -> bool {
     let of_cache = failure.memory == MemoryKind::Device && model.processes[process as usize].followed;
-    failure.result == OUT_OF_MEMORY && (!of_cache || has_given_up(model, failure))
+    let reaches = (!of_cache && !failure.asked_again) || has_given_up(model, failure);
+    reaches && failure.result == OUT_OF_MEMORY
 }
 
 fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMoment, failure: &Failure) -> Oom {

@@ -30,6 +30,7 @@ impl Profile {
                 (table.numbers("requested")?, table.numbers("free")?, table.numbers("total")?);
             let results = table.numbers("result")?;
             let lines = table.added_texts("line")?;
+            let again = table.added_numbers("asked_again")?;
             let at = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten();
             let value = |column: &[Option<u64>], row: usize| at(column, row).unwrap_or_default();
             let text = |column: &[Option<String>], row: usize| column.get(row).cloned().flatten().unwrap_or_default();
@@ -58,6 +59,7 @@ impl Profile {
                         phase: state.phase,
                         step: state.step,
                         line: names.number_of(&text(&lines, row)),
+                        asked_again: value(&again, row) == 1,
                     }),
                 };
                 changes[process].push((value(&orders, row) as u32, Change::Marker(markers.len() as u32)));

@@ -88,6 +88,7 @@ pub(super) const MARKERS: &[Field] = &[
     optional("total", Wide, Dictionary),
     optional("result", Signed, Dictionary),
     optional("line", Text, Dictionary),
+    optional("asked_again", Narrow(8), Dictionary),
 ];
 
 pub(super) const STEPS: &[Field] = &[

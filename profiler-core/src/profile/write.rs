@@ -273,6 +273,7 @@ impl Tables<'_> {
             Column::optional_wide(failure().map(|failure| failure.filter(|f| f.total > 0).map(|f| f.total))),
             Column::optional_signed(failure().map(|failure| Some(i64::from(failure?.result)))),
             Column::optional_text(failure().map(|failure| self.line(failure?.line))),
+            Column::optional_narrow(failure().map(|failure| Some(u32::from(failure?.asked_again)))),
         ]
     }
 

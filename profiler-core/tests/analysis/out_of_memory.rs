@@ -194,6 +194,61 @@ fn pools_of_a_framework_are_told_and_its_cache_is_not() {
 }
 
 #[test]
+fn a_pools_second_try_is_the_one_that_counts() {
+    let start = || {
+        let mut trace = Trace::new(&["python", "train.py"], None);
+        trace.process(0, 31);
+        trace.device(0, 0, UUID, 1024 * MIB);
+        trace.event(0, Event::Framework);
+        trace
+    };
+    let granted = |trace: &mut Trace, requested: u64| {
+        let (memory, address) = (MemoryKind::Pool, 0x30_0000_0000 + trace.now);
+        let event = Event::Alloc { address, bytes: requested, requested, stream: 0, device: 0, row: ALLOC_ROW, memory };
+        trace.event(0, event);
+    };
+    let pool = MemoryKind::Pool;
+    // Refused, trimmed, given: no error, for whoever follows and for the report.
+    let (mut trace, mut follower) = (start(), Follower::new());
+    refused_memory(&mut trace, pool, 200 * MIB);
+    follower.take(&trace);
+    assert_eq!(follower.explorer.out_of_memory(true), []);
+    granted(&mut trace, 200 * MIB);
+    follower.take(&trace);
+    assert_eq!(follower.explorer.out_of_memory(false), []);
+    trace.ended(0);
+    trace.end(0);
+    let kinds: Vec<&str> = findings(&trace).iter().map(|finding| finding.detail.kind()).collect();
+    assert!(kinds.contains(&"cache_given_back") && !kinds.contains(&"oom"), "{kinds:?}");
+    // Refused twice: one error. And so a second time, of the same size.
+    let (mut trace, mut follower) = (start(), Follower::new());
+    for time in 1..=2 {
+        refused_memory(&mut trace, pool, 200 * MIB);
+        refused_memory(&mut trace, pool, 200 * MIB);
+        follower.take(&trace);
+        assert_eq!(follower.explorer.out_of_memory(true), [], "its line may still come");
+        line(&mut trace, &format!("model.py:{time} in Net.forward"));
+        follower.take(&trace);
+        let told = follower.explorer.out_of_memory(true);
+        assert_eq!(oom(&told).line, Some(format!("model.py:{time} in Net.forward")));
+    }
+    // What is asked for between is another request.
+    refused_memory(&mut trace, pool, 300 * MIB);
+    granted(&mut trace, 100 * MIB);
+    follower.take(&trace);
+    assert_eq!(oom(&follower.explorer.out_of_memory(false)).requested, 300 * MIB);
+    trace.ended(0);
+    trace.end(1);
+    let all = findings(&trace);
+    assert_eq!(oom(&all).refusals, 3);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("p.mscope");
+    profile::write(&trace.model(), &path, false).expect("written");
+    let again = Profile::open(&path).and_then(|profile| profile.model()).expect("read");
+    assert_eq!(again.report(Instant::Peak).expect("a report").findings, all);
+}
+
+#[test]
 fn the_first_refusal_of_a_frameworks_process_waits_for_its_word() {
     let start = || {
         let mut trace = Trace::new(&["python", "train.py"], None);

@@ -9,7 +9,7 @@ torch.zeros(1, device="cuda")
 tensor = torch.zeros(64 * MIB, dtype=torch.uint8)
 results = [int(cudart.cudaHostRegister(tensor.data_ptr(), tensor.nbytes, 0))]
 in_place = tensor.is_pinned()
-copy = tensor.pin_memory()
+copy = torch.zeros(16 * MIB, dtype=torch.uint8).pin_memory()
 # Memory that no tensor's allocator made.
 foreign = torch.frombuffer(bytearray(32 * MIB), dtype=torch.uint8)
 results.append(int(cudart.cudaHostRegister(foreign.data_ptr(), foreign.nbytes, 0)))

@@ -213,6 +213,11 @@ impl Profile {
                 Detail::DroppedEvents { events } => doubts.over_limit = events.saturating_sub(report.dropped_events),
                 Detail::JournalTruncated { reason } => model.truncated = Some(reason.clone()),
                 Detail::NotFollowed { what } => model.notices.push(what.clone()),
+                // Also where the program has tagged all that its framework made.
+                Detail::CacheGivenBack { pid, .. } => {
+                    let those = model.processes.iter_mut().filter(|process| process.info.pid == *pid);
+                    those.for_each(|process| process.followed = true);
+                }
                 Detail::Simulated { libraries, .. } => model.simulation.not_computed = *libraries,
                 Detail::NotSimulated { functions, .. } => {
                     let named = functions.iter().map(|missed| (model.names.number_of(&missed.function), missed.calls));

@@ -198,6 +198,8 @@ fn tiny_terminals_get_a_sentence() {
 fn dialogs() {
     let mut view = View::new(&sessions::out_of_memory(), (80, 24));
     insta::assert_snapshot!("findings_80x24", view.press("f").text());
+    let mut view = View::new(&sessions::simulated_libraries(), (100, 40));
+    insta::assert_snapshot!("findings_of_simulated_libraries", view.press("f").text());
     let mut view = View::new(&sessions::training(), (80, 24));
     insta::assert_snapshot!("help_80x24", view.press("?").text());
     let mut view = View::of_program(&sessions::training(), (80, 24), None);

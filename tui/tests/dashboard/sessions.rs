@@ -1,7 +1,7 @@
 //! The fixed sessions. Nothing in them is random.
 
 use memscope_core::journal::entry::{Counters, DeviceSample, ProcessSample};
-use memscope_wire::Category;
+use memscope_wire::{Category, Event};
 
 use crate::trace::{Trace, uuid_text};
 
@@ -236,5 +236,23 @@ pub fn eight_gpus() -> Trace {
 pub fn dropped() -> Trace {
     let mut trace = training();
     trace.counters(Counters { dropped: 3, ..Counters::default() });
+    trace
+}
+
+/// A PyTorch program on simulated libraries, which missed a function and read what was not computed.
+pub fn simulated_libraries() -> Trace {
+    let mut trace = Trace::new(Trace::session(&["python", "train.py"], Some("h100-80gb")));
+    trace.add_process(4242, None);
+    trace.add_device(0, 80 * GIB);
+    trace.event(Event::NotComputed);
+    trace.tagged(0x10_0000_0000, GIB, Category::Weights, "weight");
+    let function = trace.name("cufftCreate");
+    trace.event(Event::NotSimulated { function });
+    for (line, times) in [("/home/a/train.py:31", 5), ("/home/a/loss.py:7", 2)] {
+        let line = trace.name(line);
+        for _ in 0..times {
+            trace.event(Event::DeviceRead { line, bytes: 4, known: false });
+        }
+    }
     trace
 }

@@ -90,7 +90,7 @@ impl Trace {
         *slot += 1;
     }
 
-    fn name(&mut self, text: &str) -> TextId {
+    pub fn name(&mut self, text: &str) -> TextId {
         let id = TextId::of(text.as_bytes());
         for (part, chunk) in text.as_bytes().chunks(PART_BYTES).enumerate() {
             let mut bytes = [0; PART_BYTES];
@@ -125,15 +125,15 @@ impl Trace {
         self.tag(address, category, name);
     }
 
-    /// A block in a container; its last 100 bytes were not asked for.
+    /// A block in a container, by the program's own word; its last 100 bytes were not asked for.
     pub fn block(&mut self, address: u64, bytes: u64, category: Category, name: &str) {
         let requested = bytes - 100;
-        self.event(Event::BlockAlloc { address, bytes, requested, stream: 7, origin: Origin::Hooked });
+        self.event(Event::BlockAlloc { address, bytes, requested, stream: 7, origin: Origin::Tagged });
         self.tag(address, category, name);
     }
 
     pub fn free_block(&mut self, address: u64) {
-        self.event(Event::BlockFree { address, origin: Origin::Hooked });
+        self.event(Event::BlockFree { address, origin: Origin::Tagged });
     }
 
     pub fn push(&mut self, scope: &str) {

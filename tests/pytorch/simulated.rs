@@ -118,7 +118,15 @@ fn memory_ends_at_the_capacity_with_pytorchs_own_message() {
 #[test]
 fn a_model_larger_than_the_host_is_planned() {
     let Some(python) = python("a_model_larger_than_the_host_is_planned") else { return };
+    let before = std::time::Instant::now();
     let run = run(&python, H100, "large");
+    let seconds = |name: &str| run.said[name].as_f64().expect("seconds");
+    println!(
+        "6.7 billion parameters, two steps: {:.1} s; processor time of the program {:.1} s, of that {:.1} s importing torch",
+        before.elapsed().as_secs_f64(),
+        seconds("import_s") + seconds("train_s"),
+        seconds("import_s"),
+    );
     let parameters = number(&run.said, "/counted");
     assert_eq!(parameters, 6_704_857_088);
     // Weights, gradients and two states of 2 bytes each, and at least a block's activations beside them.

@@ -20,8 +20,8 @@ mod process;
 mod registration;
 mod retry;
 mod row;
-mod stacks;
 mod simulation;
+mod stacks;
 
 pub use device::Device;
 pub(crate) use device::canonical;

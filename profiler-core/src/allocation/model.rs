@@ -16,8 +16,8 @@ use super::doubts::Doubts;
 use super::names::{Names, Scopes};
 use super::process::Process;
 use super::row::{Allocation, AllocationId};
-use super::stacks::Stacks;
 use super::simulation::Simulation;
+use super::stacks::Stacks;
 
 /// A session as far as its entries have been applied.
 #[derive(Debug, Default)]

@@ -1,9 +1,12 @@
 """A model of 6.7 billion parameters in bf16 with checkpointed blocks and AdamW: two steps on a device that it just fits."""
 
 import resource
+import time
 
 from figures import say
 import torch
+
+imported = time.process_time()
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -41,5 +44,7 @@ for _ in range(2):
     optimizer.zero_grad()
 say(
     counted=sum(parameter.numel() for parameter in parameters),
+    import_s=imported,
+    train_s=time.process_time() - imported,
     host_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
 )

@@ -3,7 +3,7 @@
 //! Owns: the choice between the exact span that was asked for and the coarse series of all time, while the exact one is not there
 //! yet. Refuses: to smooth: of all moments in a column the one with most live bytes is shown, so that no peak is lost.
 
-use memscope_core::explorer::{Answer, Target, WindowView};
+use memscope_core::explorer::{Answer, Running, Target, WindowView};
 use memscope_core::ledger::EventRows;
 use memscope_core::timeline::{Bucket, SampleRows, Series};
 
@@ -40,6 +40,8 @@ pub struct Source<'a> {
     window: Option<&'a WindowView>,
     series: &'a Series,
     samples: &'a [SampleRows],
+    /// No more changes come.
+    ended: bool,
 }
 
 impl<'a> Source<'a> {
@@ -53,13 +55,14 @@ impl<'a> Source<'a> {
         Source {
             window: answer.window.as_deref(),
             series: &answer.series,
+            ended: answer.session.state != Running::Live,
             samples: device.map(|device| &device.rows[..]).unwrap_or_default(),
         }
     }
 
     /// A series alone.
     pub fn of_series(series: &'a Series) -> Source<'a> {
-        Source { window: None, series, samples: &[] }
+        Source { window: None, series, samples: &[], ended: true }
     }
 
     /// What a part of time shows; `None` where nothing is known.
@@ -70,7 +73,9 @@ impl<'a> Source<'a> {
 
     fn exact(&self, span: Span) -> Option<Column> {
         let window = self.window?;
-        if span.begin < window.range.start.0 || span.end > window.range.end.0 {
+        // Of a session that runs, what came since is in the series alone.
+        let until = if self.ended { window.range.end } else { window.range.end.min(window.as_of) };
+        if span.begin < window.range.start.0 || span.end > until.0 {
             return None;
         }
         let first = window.buckets.partition_point(|bucket| bucket.begin.0 <= span.begin).checked_sub(1)?;
@@ -139,5 +144,64 @@ pub fn runs(source: &Source<'_>, chart: &Chart, pixels_per_point: f32) -> Vec<Ru
 impl Column {
     fn looks_like(&self, other: &Column) -> bool {
         (self.rows, self.reserved, self.foreign) == (other.rows, other.reserved, other.foreign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use memscope_core::explorer::WindowBucket;
+    use memscope_core::journal::entry::Nanoseconds;
+    use memscope_core::timeline::Bucket;
+
+    use super::*;
+
+    /// A session of 1000 ns: the series has two buckets with 100 and 200 bytes of weights, the window from 400 on tells 7 and 9.
+    fn answer(state: Running, as_of: u64) -> Answer {
+        let live = |bytes| [0, bytes, 0, 0, 0, 0, 0];
+        let bucket = |bytes| Bucket { live: live(bytes), reserved: bytes + 50 };
+        let part = |begin, bytes| WindowBucket {
+            begin: Nanoseconds(begin),
+            time: Nanoseconds(begin + 3),
+            rows: EventRows { live: live(bytes), reserved: bytes, ..EventRows::default() },
+            reserved: bytes,
+            ..WindowBucket::default()
+        };
+        let mut answer = Answer {
+            series: Arc::new(Series { width_ns: 500, buckets: vec![bucket(100), bucket(200)] }),
+            window: Some(Arc::new(WindowView {
+                as_of: Nanoseconds(as_of),
+                range: Nanoseconds(400)..Nanoseconds(800),
+                buckets: vec![part(400, 7), part(600, 9)],
+                ..WindowView::default()
+            })),
+            ..Answer::default()
+        };
+        answer.session.state = state;
+        answer
+    }
+
+    fn live(answer: &Answer, begin: u64, end: u64) -> Option<u64> {
+        Source::of(answer).column(Span { begin, end }).map(|column| column.rows.live_bytes())
+    }
+
+    #[test]
+    fn within_the_window_figures_are_exact_and_elsewhere_those_of_the_series() {
+        let answer = answer(Running::Ended, 0);
+        assert_eq!(live(&answer, 410, 500), Some(7));
+        assert_eq!(live(&answer, 590, 610), Some(9), "the largest of both");
+        assert_eq!(live(&answer, 0, 100), Some(100));
+        assert_eq!(live(&answer, 0, 900), Some(200));
+        assert_eq!(live(&answer, 5000, 6000), None, "nothing is known of it");
+        let column = Source::of(&answer).column(Span { begin: 0, end: 10 }).expect("known");
+        assert_eq!((column.rows.cached, column.reserved, column.time), (50, 150, None));
+    }
+
+    #[test]
+    fn what_came_since_the_window_was_made_is_not_hidden_by_it() {
+        let answer = answer(Running::Live, 650);
+        assert_eq!(live(&answer, 600, 640), Some(9));
+        assert_eq!(live(&answer, 700, 740), Some(200));
     }
 }

@@ -77,11 +77,18 @@ impl App {
         }
     }
 
+    /// What a pane shows: 0 is the timeline alone, the others are the views below it; `None` for one that there is not.
+    pub fn pane_name(&self, pane: u8) -> Option<&'static str> {
+        match usize::from(pane).checked_sub(1) {
+            None => Some(crate::action::row_of(Action::Pane(0)).name),
+            Some(below) => Some(self.tabs.get(self.shown)?.below.get(below)?.title()),
+        }
+    }
+
     /// The name of an action now; `None` when it does nothing.
     fn name_of(&self, action: Action) -> Option<String> {
-        if let Action::Pane(pane @ 1..) = action {
-            let below = self.tabs.get(self.shown).map(|tab| &tab.below)?;
-            return Some(below.get(usize::from(pane) - 1)?.title().to_owned());
+        if let Action::Pane(pane) = action {
+            return Some(self.pane_name(pane)?.to_owned());
         }
         Some(crate::action::row_of(action).name.to_owned())
     }

@@ -29,7 +29,7 @@ impl App {
         let tab = self.tabs.get_mut(self.shown)?;
         let answer = Arc::clone(tab.document.answer());
         let mut shared = tab.document.shared.clone();
-        let mut text = format!("{}\n\n{}\n", header::text(&answer), moment::text(&answer, &theme));
+        let mut text = format!("{}\n\n{}\n", header::text(&answer), moment::text(&answer, &shared, &theme));
         text.push_str(&selected::text(&answer, &shared));
         let context = ViewContext { answer: &answer, shared: &mut shared, theme, others: &[] };
         text.push_str(&tab.current().text(&context));

@@ -117,8 +117,12 @@ fn open(path: &Path, board: &Mutex<Board>, wake: &Wake) -> Result<(), Error> {
 
 /// What went wrong, with the path in it.
 fn sentence(path: &Path, error: &Error) -> String {
-    let (path, error) = (path.display().to_string(), error.to_string());
-    if error.contains(&path) { error } else { format!("{path}: {error}") }
+    let (shown, error) = (path.display().to_string(), error.to_string());
+    match (path.exists(), error.contains(&shown)) {
+        (false, _) => format!("there is no file {shown}; and {error}"),
+        (true, true) => error,
+        (true, false) => format!("{shown}: {error}"),
+    }
 }
 
 fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {

@@ -15,6 +15,7 @@ use memscope_core::report::units;
 use super::{largest, module_of, time};
 use crate::shared::{Selection, Shared};
 use crate::theme::Theme;
+use crate::views::timeline::Source;
 
 /// A row of the ledger.
 struct Row {
@@ -139,6 +140,18 @@ pub fn reason(answer: &Answer) -> Vec<(String, String)> {
     ]
 }
 
+/// The range that is chosen, and its largest moment; empty where none is.
+pub fn range(answer: &Answer, shared: &Shared) -> Vec<String> {
+    let Some(range) = shared.range else { return Vec::new() };
+    let mut lines = vec![format!("Range: {}, from {} to {}", time(range.length()), time(range.begin), time(range.end))];
+    if let Some(column) = Source::of(answer).column(range) {
+        let at = column.time.map_or_else(String::new, |at| format!(" at {}", time(at)));
+        let live = units::bytes(column.rows.live_bytes());
+        lines.push(format!("Most in it: {live} live{at}, {} reserved", units::bytes(column.reserved)));
+    }
+    lines
+}
+
 /// Draws it.
 pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
     ui.label(RichText::new(place(answer)).strong());
@@ -149,6 +162,9 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
             ui.label(RichText::new(format!("{name}:")).color(theme.faint()));
             ui.label(RichText::new(value).strong());
         });
+    }
+    for line in range(answer, shared) {
+        ui.label(RichText::new(line).color(theme.accent()));
     }
     ui.add_space(6.0);
     for row in rows(answer, theme) {
@@ -189,8 +205,11 @@ fn ledger_row(ui: &mut Ui, row: &Row, shared: &mut Shared, theme: &Theme) {
 }
 
 /// What it shows, as text.
-pub fn text(answer: &Answer, theme: &Theme) -> String {
+pub fn text(answer: &Answer, shared: &Shared, theme: &Theme) -> String {
     let mut text = format!("{} ({})\n", place(answer), part(answer));
+    for line in range(answer, shared) {
+        let _ = writeln!(text, "{line}");
+    }
     for (name, value) in reason(answer) {
         let _ = writeln!(text, "{name}: {value}");
     }

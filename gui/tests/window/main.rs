@@ -6,11 +6,13 @@
 //! | golden | a profile with an out-of-memory error: its reason is read without a click |
 //! | figures | what is shown equals the JSON report of the same moment |
 //! | opening | files and sessions as they are opened, whole, broken, missing, running |
+//! | export | views as SVG, PNG and text |
 //! | keys | what keys, menu and pointer do |
 //! | pictures | snapshots of fixed states |
 //!
 //! The sessions are those of the dashboard's tests: both views are shown the same.
 
+mod export;
 mod figures;
 mod golden;
 mod keys;

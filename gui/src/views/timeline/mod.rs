@@ -31,7 +31,7 @@ use crate::shared::{Shared, Span};
 use crate::view::{View, ViewContext};
 
 pub use axis::Scale;
-use columns::Source;
+pub use columns::{Column, Source};
 
 /// Height of the time axis.
 const RULER: f32 = 20.0;

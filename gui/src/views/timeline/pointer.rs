@@ -3,7 +3,7 @@
 //! Owns: cursor, range and hover. With Shift or another button a drag moves, and Shift and wheel move, too. Refuses: keys; they are
 //! actions.
 
-use eframe::egui::{Align2, FontId, Painter, PointerButton, Rect, Response, Sense, Stroke, Ui, Vec2, pos2};
+use eframe::egui::{Align2, FontId, Painter, PointerButton, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
 use memscope_core::explorer::{At, STACKED};
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::units;
@@ -41,7 +41,15 @@ pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: 
     }
     if let Some(time) = cursor_time(context) {
         let x = chart.x(time);
-        inside.vline(x, whole.top() + 14.0..=chart.rect.bottom(), Stroke::new(1.5, theme.text()));
+        inside.vline(x, whole.top() + 14.0..=whole.bottom() - 4.0, Stroke::new(1.5, theme.text()));
+        if chart.seen.contains(time) {
+            let galley = painter.layout_no_wrap(panels::time(time), FontId::proportional(11.0), theme.ground());
+            let half = galley.size().x / 2.0 + 3.0;
+            let x = x.clamp(chart.rect.left() + half, chart.rect.right() - half);
+            let rect = Align2::CENTER_TOP.anchor_size(pos2(x, whole.top() + 1.0), galley.size());
+            painter.rect_filled(rect.expand2(vec2(3.0, 1.0)), 3.0, theme.text());
+            painter.galley(rect.min, galley, theme.ground());
+        }
     }
 }
 

@@ -23,7 +23,7 @@ fn a_training_in_light() {
 #[test]
 fn eight_devices_small_and_sharp() {
     let trace = eight_gpus();
-    let mut window = window::sized(&[("ranks.mscope", &trace)], [640.0, 400.0], 2.0);
+    let mut window = window::sized(&[("ranks.mscope", &trace)], [720.0, 480.0], 1.5);
     press(&mut window, Key::C);
     window.snapshot("eight_gpus_colour_blind");
 }

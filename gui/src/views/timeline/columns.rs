@@ -3,6 +3,7 @@
 //! Owns: the choice between the exact span that was asked for and the coarse series of all time, while the exact one is not there
 //! yet. Refuses: to smooth: of all moments in a column the one with most live bytes is shown, so that no peak is lost.
 
+use memscope_core::colours::Foreign;
 use memscope_core::explorer::{Answer, Running, Target, WindowView};
 use memscope_core::ledger::EventRows;
 use memscope_core::timeline::{Bucket, SampleRows, Series};
@@ -68,7 +69,12 @@ impl<'a> Source<'a> {
     /// What a part of time shows; `None` where nothing is known.
     pub fn column(&self, span: Span) -> Option<Column> {
         let column = self.exact(span).or_else(|| self.coarse(span))?;
-        Some(Column { foreign: self.foreign(span), ..column })
+        let mut foreign = self.foreign(span);
+        if column.reserved == 0 {
+            // Before its first allocation and after its last one the program may not be there at all.
+            foreign[Foreign::Unexplained as usize] = 0;
+        }
+        Some(Column { foreign, ..column })
     }
 
     fn exact(&self, span: Span) -> Option<Column> {

@@ -13,8 +13,9 @@ use super::columns::Source;
 use crate::shared::{Selection, Span};
 use crate::view::ViewContext;
 
-/// Height of a lane.
+/// Height of a lane, where there is room, and where there is little.
 const LANE: f32 = 26.0;
+const LOW_LANE: f32 = 13.0;
 /// Height of a track of telemetry.
 const TRACK: f32 = 34.0;
 /// Space below each.
@@ -58,42 +59,60 @@ const TRACKS: [Track; 4] = [
     },
 ];
 
-/// What there is room for below the chart, and how high that is.
+/// What there is room for below the chart.
 pub struct Rows {
     lanes: Vec<Lane>,
+    /// Height of each.
+    lane: f32,
+    /// Lanes for which there is none.
+    hidden: usize,
+    /// Positions in [`TRACKS`].
     tracks: Vec<usize>,
 }
 
 impl Rows {
     /// What is known, as far as it fits into a third of the height.
     pub fn of(view: Option<&TracksView>, height: f32) -> Rows {
-        let Some(view) = view else { return Rows { lanes: Vec::new(), tracks: Vec::new() } };
-        let mut room = height / 3.0;
+        let Some(view) = view else { return Rows { lanes: Vec::new(), lane: 0.0, hidden: 0, tracks: Vec::new() } };
+        let mut room = height * 0.4;
+        let lane = (room / view.lanes.len().max(1) as f32 - GAP).clamp(LOW_LANE, LANE);
+        let fitting = ((room / (lane + GAP)) as usize).min(view.lanes.len());
+        let (lanes, hidden) = (view.lanes[..fitting].to_vec(), view.lanes.len() - fitting);
+        room -= fitting as f32 * (lane + GAP);
         let mut fits = |height: f32| {
             let fits = room >= height;
             room -= if fits { height } else { 0.0 };
             fits
         };
-        let lanes = view.lanes.iter().filter(|_| fits(LANE + GAP)).cloned().collect();
         let told = |track: &Track| {
             view.devices.iter().any(|device| device.samples.iter().any(|point| (track.value)(point).is_some()))
         };
         let tracks = (0..TRACKS.len()).filter(|track| told(&TRACKS[*track]) && fits(TRACK + GAP)).collect();
-        Rows { lanes, tracks }
+        Rows { lanes, lane, hidden, tracks }
     }
 
     /// Height of all.
     pub fn height(&self) -> f32 {
-        self.lanes.len() as f32 * (LANE + GAP) + self.tracks.len() as f32 * (TRACK + GAP)
+        self.lanes.len() as f32 * (self.lane + GAP) + self.tracks.len() as f32 * (TRACK + GAP)
     }
 }
 
 /// Draws them from here downwards.
 pub fn ui(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, rows: &Rows, mut top: f32) {
+    // Devices to one scale, and processes to one, so that what is uneven is seen.
+    let kind = |lane: &Lane| matches!(lane.target, Target::Process(_));
+    let most = |lane: &Lane| lane.series.buckets.iter().map(|bucket| bucket.live.iter().sum::<u64>()).max();
     for lane in &rows.lanes {
-        let rect = Rect::from_x_y_ranges(chart.rect.x_range(), top..=top + LANE);
-        draw_lane(ui, context, &Chart { rect, ..*chart }, lane);
-        top += LANE + GAP;
+        let alike = rows.lanes.iter().filter(|other| kind(other) == kind(lane));
+        let highest = alike.filter_map(most).max().unwrap_or(0).max(1);
+        let rect = Rect::from_x_y_ranges(chart.rect.x_range(), top..=top + rows.lane);
+        draw_lane(ui, context, &Chart { rect, ..*chart }, lane, (most(lane).unwrap_or(0), highest));
+        top += rows.lane + GAP;
+    }
+    if rows.hidden > 0 {
+        let text = format!("{} more: make the window higher", units::count(rows.hidden as u64, "lane", "lanes"));
+        let at = pos2(chart.rect.right() - 4.0, top - GAP - rows.lane / 2.0);
+        ui.painter().text(at, Align2::RIGHT_CENTER, text, FontId::proportional(11.0), context.theme.text());
     }
     let Some(view) = context.answer.tracks.clone() else { return };
     for track in &rows.tracks {
@@ -117,11 +136,10 @@ fn name(context: &ViewContext<'_>, target: Target) -> String {
     }
 }
 
-/// A lane: live bytes by category, each lane to its own largest; a click looks at it alone, or at all again.
-fn draw_lane(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, lane: &Lane) {
+/// A lane: live bytes by category; a click looks at it alone, or at all again.
+fn draw_lane(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, lane: &Lane, (most, highest): (u64, u64)) {
     let (painter, theme) = (ui.painter(), context.theme);
     let name = name(context, lane.target);
-    let most = lane.series.buckets.iter().map(|bucket| bucket.live.iter().sum::<u64>()).max().unwrap_or(0).max(1);
     let chosen = context.shared.target == lane.target;
     painter.rect_filled(chart.rect, 0.0, if chosen { theme.selected() } else { theme.grid().gamma_multiply(0.35) });
     let mut meshes = STACKED.map(|_| Mesh::default());
@@ -132,7 +150,7 @@ fn draw_lane(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, lane: &Lane)
         let Some(here) = source.column(Span::between(at(column), at(column + 1))) else { continue };
         let (left, mut bottom) = (chart.rect.left() + column as f32, chart.rect.bottom());
         for (category, mesh) in STACKED.iter().zip(&mut meshes) {
-            let height = here.rows.live[*category as usize] as f64 / most as f64 * f64::from(chart.rect.height());
+            let height = here.rows.live[*category as usize] as f64 / highest as f64 * f64::from(chart.rect.height());
             if height > 0.0 {
                 let top = bottom - height as f32;
                 let colour = theme.category(*category);
@@ -200,6 +218,11 @@ fn stroke(painter: &Painter, line: &mut Vec<eframe::egui::Pos2>, colour: Color32
 fn label(painter: &Painter, chart: &Chart, name: &str, most: &str, colour: Color32) {
     let x = chart.rect.left() - 6.0;
     let centre = chart.rect.center().y;
+    if chart.rect.height() < 22.0 {
+        let text = format!("{name} {most}");
+        painter.text(pos2(x, centre), Align2::RIGHT_CENTER, text, FontId::proportional(9.5), colour);
+        return;
+    }
     painter.text(pos2(x, centre - 6.0), Align2::RIGHT_CENTER, name, FontId::proportional(11.0), colour);
     painter.text(pos2(x, centre + 6.0), Align2::RIGHT_CENTER, most, FontId::proportional(9.5), colour);
 }

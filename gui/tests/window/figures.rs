@@ -3,7 +3,8 @@
 use memscope_core::explorer::At;
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::profile::{self, Profile};
-use memscope_core::report::{Instant, Report, Snapshot};
+use memscope_core::report::{ByCategory, Instant, Report};
+use memscope_gui::shared::Span;
 use serde_json::Value;
 
 use crate::sessions::{leaking, out_of_memory};
@@ -20,7 +21,6 @@ fn report(trace: &Trace, instant: Instant) -> Value {
     }
     profile::write(&model, &path, false).expect("written");
     let report: Report = Profile::open(&path).expect("it opens").report(instant).expect("there is such a moment");
-    let _: Option<&Snapshot> = report.at.as_ref();
     serde_json::to_value(report).expect("JSON")
 }
 
@@ -68,6 +68,38 @@ fn the_moment_equals_the_report() {
             compare(&trace, At::Time(Nanoseconds(time)), Instant::Time(Nanoseconds(time)));
         }
     }
+}
+
+/// Of each part of the timeline the moment that it shows, by the report of that moment.
+#[test]
+fn the_timeline_equals_the_report() {
+    let trace = leaking();
+    let window = window::of(&trace);
+    let answer = window.state().document().expect("it is open").answer();
+    let whole = memscope_gui::view::whole(answer);
+    let source = memscope_gui::views::timeline::Source::of(answer);
+    let mut seen = 0;
+    for part in 0..12 {
+        let at = |part: u32| whole.at(f64::from(part) / 12.0);
+        let column = source.column(Span::between(at(part), at(part + 1))).expect("something is known");
+        let time = column.time.expect("the exact span is there");
+        let report = report(&trace, Instant::Time(Nanoseconds(time)));
+        let snapshot = &report["at"];
+        let Some(ledger) = snapshot["ledger"].as_object() else {
+            assert_eq!(column.rows.live_bytes(), 0, "before the first allocation there is no snapshot");
+            continue;
+        };
+        for (name, bytes) in ByCategory::from_numbers(column.rows.live).named() {
+            assert_eq!(snapshot["by_category"][name].as_u64(), Some(bytes), "{name} at {time}");
+        }
+        let rows = &column.rows;
+        for (name, bytes) in [("rounding", rows.rounding), ("cached", rows.cached), ("reserved", rows.reserved)] {
+            assert_eq!(ledger[name].as_u64(), Some(bytes), "{name} at {time}");
+        }
+        assert!(column.reserved >= rows.reserved);
+        seen += 1;
+    }
+    assert!(seen > 8, "{seen}");
 }
 
 #[test]

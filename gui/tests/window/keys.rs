@@ -139,6 +139,19 @@ fn each_device_and_process_can_be_looked_at() {
 }
 
 #[test]
+fn a_lane_is_looked_at_alone_and_all_again() {
+    let mut window = window::of(&eight_gpus());
+    for target in [Target::Device(1), Target::All] {
+        // The second device in the order in which they were named.
+        click(&mut window, "Lane of GPU 2");
+        assert_eq!(shared(&window).target, target);
+    }
+    click(&mut window, "Lane of rank 1");
+    assert_eq!(shared(&window).target, Target::Process(1));
+    assert!(heard(&window).contains("rank 1, process 4243"));
+}
+
+#[test]
 fn documents_are_tabs() {
     let (first, second) = (training(), out_of_memory());
     let mut window = window::sized(&[("a.mscope", &first), ("b.mscope", &second)], [960.0, 640.0], 1.0);

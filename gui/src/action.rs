@@ -211,13 +211,7 @@ pub const TABLE: &[Row] = &[
     row(Action::Pane(3), Menu::View, "Fourth view", &[key(NONE, Key::Num4)], "shows that view below the timeline"),
     row(Action::Pane(4), Menu::View, "Fifth view", &[key(NONE, Key::Num5)], "shows that view below the timeline"),
     row(Action::Pane(5), Menu::View, "Sixth view", &[key(NONE, Key::Num6)], "shows that view below the timeline"),
-    row(
-        Action::Theme,
-        Menu::View,
-        "Dark or light",
-        &[key(NONE, Key::T)],
-        "as the system has it, dark, light, and again",
-    ),
+    row(Action::Theme, Menu::View, "Dark or light", &[key(NONE, Key::T)], "light, dark, or as the system has it"),
     row(
         Action::Palette,
         Menu::View,

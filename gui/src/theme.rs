@@ -37,12 +37,12 @@ pub struct Theme {
 }
 
 impl Look {
-    /// Dark, light, as the system has it, and again.
-    pub fn next_ground(&mut self) {
+    /// From what the system has to the other one, so that a key press is seen; then dark, then as the system has it.
+    pub fn next_ground(&mut self, is_dark: bool) {
         self.ground = match self.ground {
-            Wish::System => Wish::Dark,
-            Wish::Dark => Wish::Light,
-            Wish::Light => Wish::System,
+            Wish::System if is_dark => Wish::Light,
+            Wish::System | Wish::Light => Wish::Dark,
+            Wish::Dark => Wish::System,
         };
     }
 

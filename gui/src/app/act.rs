@@ -59,7 +59,7 @@ impl App {
             Action::SaveSvg => self.save("svg"),
             Action::SavePng => self.save("png"),
             Action::Quit => context.send_viewport_cmd(egui::ViewportCommand::Close),
-            Action::Theme => self.settings.look.next_ground(),
+            Action::Theme => self.settings.look.next_ground(context.theme() == egui::Theme::Dark),
             Action::Palette => self.settings.look.colour_blind ^= true,
             Action::Larger => context.set_zoom_factor((context.zoom_factor() + 0.1).min(4.0)),
             Action::Smaller => context.set_zoom_factor((context.zoom_factor() - 0.1).max(0.4)),

@@ -26,7 +26,10 @@ pub struct Document {
     answer: Arc<Answer>,
     version: u64,
     asked: Query,
+    /// The cursor has its first place.
     settled: bool,
+    /// The session has ended.
+    ended: bool,
 }
 
 /// Who answers.
@@ -73,6 +76,7 @@ impl Document {
             version: 0,
             asked: Query::default(),
             settled: false,
+            ended: false,
         }
     }
 
@@ -145,6 +149,11 @@ impl Document {
         let known = (overview || !self.answer.session.reading) && self.answer.session.last_time.0 > 0;
         if !self.settled && known {
             self.settled = true;
+            self.begin_where_memory_ran_out();
+        }
+        // Whoever follows a session until it ends wants to know why it did.
+        let ended = self.answer.session.state != Running::Live;
+        if std::mem::replace(&mut self.ended, ended) != ended && ended && self.shared.cursor == At::Live {
             self.begin_where_memory_ran_out();
         }
     }

@@ -105,7 +105,7 @@ fn a_window_opens_is_acted_on_and_keeps_its_state() {
     let id = tell(&display, &["search", "--name", "train.mscope"]);
     tell(&display, &["windowfocus", "--sync", id.lines().next().expect("a window")]);
 
-    // As the system has it, dark, light.
+    // The system has no wish, which is dark; then light, dark.
     until("the window is light", || {
         tell(&display, &["key", "t"]);
         std::thread::sleep(Duration::from_millis(400));

@@ -8,10 +8,11 @@ use eframe::egui::DroppedFile;
 use egui_kittest::kittest::Queryable;
 use memscope_core::explorer::{At, Running};
 use memscope_core::journal::Writer;
+use memscope_core::journal::entry::Entry;
 use memscope_core::session::SessionFolder;
 use memscope_gui::app::App;
 
-use crate::sessions::{out_of_memory, training};
+use crate::sessions::out_of_memory;
 use crate::trace::Trace;
 use crate::window::{self, Window, heard};
 
@@ -118,36 +119,34 @@ fn what_cannot_be_opened_is_said_with_its_path() {
 }
 
 #[test]
-fn a_running_session_is_followed_to_its_end() {
+fn a_running_session_is_followed_until_it_ends_for_want_of_memory() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let trace = training();
+    let trace = out_of_memory();
     let (first, rest) = trace.entries.split_at(trace.entries.len() / 2);
-    let memscope_core::journal::entry::Entry::Session(info) = &trace.entries[0] else { panic!("a session") };
+    let Entry::Session(info) = &trace.entries[0] else { panic!("a session") };
     let session = SessionFolder::create(&folder.path().join("train.mscope"), info).expect("a session");
     let mut writer = Writer::create(&session.journal()).expect("a journal");
-    for entry in first {
-        writer.push(entry).expect("written");
-    }
-    writer.flush().expect("written");
+    let write = |writer: &mut Writer, entries: &[Entry]| {
+        entries.iter().for_each(|entry| writer.push(entry).expect("written"));
+        writer.flush().expect("written");
+    };
+    write(&mut writer, first);
     let mut window = opens(session.path());
-    until(&mut window, "a running session", has("running"));
-    until(&mut window, "the half", |window| live(window) > 0);
-    let half = window.state().document().expect("it is open").answer().session.last_time;
-    for entry in rest {
-        writer.push(entry).expect("written");
-    }
-    writer.flush().expect("written");
+    until(&mut window, "a running session", has("running, "));
+    until(&mut window, "the half", |window| answer(window).now.state.rows.live_bytes() > 0);
+    let half = answer(&window).session.last_time;
+    let (most, end) = rest.split_at(rest.len() - 3);
+    write(&mut writer, most);
     until(&mut window, "the rest", |window| answer(window).session.last_time > half);
     assert_eq!(answer(&window).session.state, Running::Live);
     assert_eq!(window.state().document().expect("it is open").shared.cursor, At::Live);
+    write(&mut writer, end);
+    until(&mut window, "its end", has("ended with status 1"));
+    until(&mut window, "what held memory", has("saved for backward (tagged)"));
     drop(writer);
     session.remove().expect("removed");
 }
 
 fn answer(window: &Window) -> &memscope_core::explorer::Answer {
     window.state().document().expect("it is open").answer()
-}
-
-fn live(window: &Window) -> u64 {
-    answer(window).now.state.rows.live_bytes()
 }

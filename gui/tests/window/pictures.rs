@@ -14,9 +14,7 @@ fn out_of_memory_as_it_opens() {
 #[test]
 fn a_training_in_light() {
     let mut window = window::of(&leaking());
-    for _ in 0..2 {
-        press(&mut window, Key::T);
-    }
+    press(&mut window, Key::T);
     window.snapshot("training_light");
 }
 

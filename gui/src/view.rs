@@ -21,6 +21,12 @@ pub trait View {
         let _ = (shared, query);
     }
 
+    /// The same of another open document, by its position among [`ViewContext::others`]: only for a view that compares. What is set
+    /// already is that document's own target and moment; nobody looks at it meanwhile, so that they may be changed.
+    fn ask_other(&self, shared: &Shared, other: usize, query: &mut Query) {
+        let _ = (shared, other, query);
+    }
+
     /// Draws it into all of `ui`, and acts on what the user does there. The same code draws exports, into a window that nobody
     /// sees.
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);

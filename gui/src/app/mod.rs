@@ -26,6 +26,8 @@ use dialog::{Browsing, Dialog};
 /// The window's state.
 pub struct App {
     tabs: Vec<Tab>,
+    /// Makes the views below the timeline of each document.
+    below: fn() -> Vec<Box<dyn View>>,
     shown: usize,
     settings: Settings,
     dialog: Option<Dialog>,
@@ -46,8 +48,8 @@ struct Tab {
 }
 
 impl Tab {
-    fn new(document: Document) -> Tab {
-        Tab { document, timeline: Default::default(), below: views::below(), pane: None }
+    fn new(document: Document, below: Vec<Box<dyn View>>) -> Tab {
+        Tab { document, timeline: Default::default(), below, pane: None }
     }
 
     /// The view that is copied and exported: the one below, else the timeline.
@@ -68,7 +70,21 @@ impl Default for App {
 impl App {
     /// A window without documents.
     pub fn new(settings: Settings) -> App {
-        App { tabs: Vec::new(), shown: 0, settings, dialog: None, browsing: None, named: String::new(), said: None }
+        App {
+            tabs: Vec::new(),
+            below: views::below,
+            shown: 0,
+            settings,
+            dialog: None,
+            browsing: None,
+            named: String::new(),
+            said: None,
+        }
+    }
+
+    /// The same with other views below the timeline: for tests.
+    pub fn with_views(below: fn() -> Vec<Box<dyn View>>) -> App {
+        App { below, ..App::default() }
     }
 
     /// The window as eframe makes it, with what was kept of the last one.
@@ -90,7 +106,7 @@ impl App {
 
     /// Adds a document as a new tab, and shows it.
     pub fn add(&mut self, document: Document) {
-        self.tabs.push(Tab::new(document));
+        self.tabs.push(Tab::new(document, (self.below)()));
         self.shown = self.tabs.len() - 1;
     }
 
@@ -141,13 +157,23 @@ impl App {
         }
         self.dialogs(&context, &theme);
         self.name_window(&context);
-        for tab in &mut self.tabs {
-            let pane = tab.pane.map(|pane| &*tab.below[pane]);
-            let timeline: &dyn View = &tab.timeline;
-            tab.document.ask(|shared, query| {
-                timeline.ask(shared, query);
-                pane.into_iter().for_each(|view| view.ask(shared, query));
-            });
+        self.ask();
+    }
+
+    /// Asks what is drawn; documents that nobody looks at only what a view that compares wants of them.
+    fn ask(&mut self) {
+        let shown = self.shown.min(self.tabs.len());
+        let (before, rest) = self.tabs.split_at_mut(shown);
+        let Some((tab, after)) = rest.split_first_mut() else { return };
+        let pane = tab.pane.map(|pane| &*tab.below[pane]);
+        let timeline: &dyn View = &tab.timeline;
+        tab.document.ask(|shared, query| {
+            timeline.ask(shared, query);
+            pane.into_iter().for_each(|view| view.ask(shared, query));
+        });
+        let shared = &tab.document.shared;
+        for (position, other) in before.iter_mut().chain(after).enumerate() {
+            other.document.ask(|_, query| pane.into_iter().for_each(|view| view.ask_other(shared, position, query)));
         }
     }
 
@@ -214,13 +240,19 @@ impl Tab {
             });
         });
         let mut context = ViewContext { answer: &answer, shared: &mut self.document.shared, theme: *theme, others };
-        if !self.below.is_empty() {
-            let (below, pane) = (&mut self.below, &mut self.pane);
-            Panel::bottom("tabs of views").show(ui, |ui| tabs(ui, below, pane));
-            if let Some(shown) = *pane {
+        let (below, pane) = (&mut self.below, &mut self.pane);
+        match *pane {
+            _ if below.is_empty() => {}
+            None => drop(Panel::bottom("tabs of views").show(ui, |ui| tabs(ui, below, pane))),
+            Some(shown) => {
                 let height = ui.available_height();
-                let panel = Panel::bottom("below").resizable(true).default_size(height * 0.55);
-                panel.show(ui, |ui| below[shown].ui(ui, &mut context));
+                let panel = Panel::bottom("below").resizable(true).default_size(height * 0.55).max_size(height - 140.0);
+                panel.show(ui, |ui| {
+                    tabs(ui, below, pane);
+                    // As high as it was made, whatever the view needs.
+                    ui.set_min_size(ui.available_size());
+                    below[shown].ui(ui, &mut context);
+                });
             }
         }
         CentralPanel::no_frame().show(ui, |ui| self.timeline.ui(ui, &mut context));

@@ -8,6 +8,7 @@
 //! | opening | files and sessions as they are opened, whole, broken, missing, running |
 //! | export | views as SVG, PNG and text |
 //! | keys | what keys, menu and pointer do |
+//! | panes | views below the timeline: which is shown, what it is asked for, comparing with another document |
 //! | pictures | snapshots of fixed states |
 //!
 //! The sessions are those of the dashboard's tests: both views are shown the same.
@@ -17,6 +18,7 @@ mod figures;
 mod golden;
 mod keys;
 mod opening;
+mod panes;
 mod pictures;
 #[path = "../../../tui/tests/dashboard/sessions.rs"]
 #[allow(dead_code, reason = "the dashboard's tests use all of them")]

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::Instant as Stopwatch;
 
 use memscope_core::allocation::Model;
+use memscope_core::explorer::{self, At, BandOrder, BandsQuery, Explorer, Pick, Query, Row, RowsQuery, WindowQuery};
 use memscope_core::journal::entry::{
     Calibration, Entry, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd, SessionInfo,
 };
@@ -25,13 +26,17 @@ const BATCH: usize = 4096;
 const LAYERS: u64 = 12;
 /// Goals: bytes an allocation on disk; seconds and bytes to open and summarise 10 million allocations.
 const GOALS: (f64, f64, u64) = (12.0, 1.5, 1 << 30);
+/// Goals: seconds until a window knows 10 million allocations, and bytes.
+const WINDOW_GOALS: (f64, u64) = (2.0, 3 << 29);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, verb, path] = &arguments[..]
-        && verb.starts_with("open-")
-    {
-        return open(verb, Path::new(path));
+    if let [_, verb, path] = &arguments[..] {
+        match verb.as_str() {
+            "explore" => return explore(Path::new(path)),
+            "--bench" => {}
+            _ => return open(verb, Path::new(path)),
+        }
     }
     let wanted: u64 =
         std::env::var("MEMSCOPE_BENCH_ALLOCATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000_000);
@@ -90,6 +95,7 @@ fn main() {
         goal(&format!("{verb}, seconds"), seconds, GOALS.1);
         goal(&format!("{verb}, MiB resident"), resident / 1048576.0, GOALS.2 as f64 / 1048576.0);
     }
+    window(&path);
     if let Ok(keep) = std::env::var("MEMSCOPE_BENCH_KEEP") {
         std::fs::copy(&path, keep).expect("the profile is copied");
     }
@@ -98,6 +104,73 @@ fn main() {
 fn goal(what: &str, figure: f64, goal: f64) {
     let verdict = if figure <= goal { "met" } else { "MISSED" };
     println!("{what:<26} {figure:>10.2}   goal {goal:>8.2}   {verdict}");
+}
+
+/// The profile as a window opens it, in a process of its own.
+fn window(path: &Path) {
+    let program = std::env::current_exe().expect("this program has a path");
+    let output = Command::new(program).arg("explore").arg(path).output().expect("the child runs");
+    assert!(output.status.success(), "explore failed: {}", String::from_utf8_lossy(&output.stderr));
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// What a window asks for, from the first frame on: the overview, the explorer, spans and bands of any length.
+fn explore(path: &Path) {
+    let start = Stopwatch::now();
+    let profile = Profile::open(path).expect("the profile opens");
+    let overview = explorer::overview_of(&profile).expect("an overview");
+    println!("overview (no goal):        {:>10.3} s", start.elapsed().as_secs_f64());
+    if std::env::var_os("MEMSCOPE_BENCH_TABLES").is_some() {
+        let (begin, used) = (Stopwatch::now(), process_time());
+        drop(profile.model().expect("a model"));
+        println!("tables alone: {:.2} s, CPU {:.2} s", begin.elapsed().as_secs_f64(), process_time() - used);
+        return;
+    }
+    let used = process_time();
+    let mut explorer = Explorer::of_profile(&profile).expect("an explorer");
+    println!("explorer, CPU (no goal):   {:>10.2} s", process_time() - used);
+    goal("explorer, seconds", start.elapsed().as_secs_f64(), WINDOW_GOALS.0);
+    let target = overview.target;
+    let mut ask = |what: &str, query: Query| {
+        let (begin, used) = (Stopwatch::now(), process_time());
+        let answer = explorer.answer(&Query { target, ..query });
+        let took = begin.elapsed().as_secs_f64() * 1e3;
+        println!("{what:<30} {took:>8.1} ms, CPU {:>8.1} ms (no goal)", (process_time() - used) * 1e3);
+        answer
+    };
+    let answer = ask("first answer", Query::default());
+    let last = answer.session.last_time.0;
+    let middle = answer.peak.as_ref().map_or(last / 2, |peak| peak.state.time.0);
+    let range = |length: u64| {
+        let from = middle.saturating_sub(length / 2).min(last.saturating_sub(length));
+        Nanoseconds(from)..Nanoseconds(from + length)
+    };
+    ask(
+        "window, the first",
+        Query { window: Some(WindowQuery { range: range(last), buckets: 2 }), ..Query::default() },
+    );
+    for (name, length) in
+        [("all", last), ("a tenth", last / 10), ("1 s", 1_000_000_000), ("1 ms", 1_000_000), ("1 us", 1000)]
+    {
+        let range = range(length);
+        let window = Some(WindowQuery { range: range.clone(), buckets: 2048 });
+        ask(&format!("window, {name}"), Query { window, ..Query::default() });
+        let bands = BandsQuery { range, ..BandsQuery::default() };
+        let answer = ask(&format!("2,000 bands, {name}"), Query { bands: Some(bands.clone()), ..Query::default() });
+        let view = answer.bands.expect("asked for");
+        println!("    {} bands, {} points, {} in all", view.bands.len(), view.points.len(), view.alive);
+        let by_address = BandsQuery { order: BandOrder::Address, ..bands.clone() };
+        ask(&format!("by address, {name}"), Query { bands: Some(by_address), ..Query::default() });
+        let filtered = BandsQuery { filter: "h.7 category:activations".into(), ..bands };
+        ask(&format!("filtered, {name}"), Query { bands: Some(filtered), ..Query::default() });
+    }
+    let pick =
+        ask("a list", Query { rows: Some(RowsQuery { window: 0..60, ..RowsQuery::default() }), ..Query::default() });
+    if let Some(Row::Allocation(row)) = pick.rows.as_ref().and_then(|rows| rows.rows.first()) {
+        ask("a pick", Query { picks: vec![Pick { id: row.id, birth: row.birth }], ..Query::default() });
+    }
+    ask("another moment", Query { at: At::Time(Nanoseconds(middle / 2)), ..Query::default() });
+    goal("explorer, MiB resident", peak_resident() as f64 / 1048576.0, WINDOW_GOALS.1 as f64 / 1048576.0);
 }
 
 /// In a process of its own, so that its memory is only that of reading.
@@ -114,6 +187,12 @@ fn open(verb: &str, path: &Path) {
     }
     let seconds = start.elapsed().as_secs_f64();
     println!("{seconds} {}", peak_resident());
+}
+
+/// CPU time of this process, seconds: what a busy machine does not change.
+fn process_time() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Largest resident memory of this process so far, bytes.

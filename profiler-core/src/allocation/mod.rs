@@ -31,5 +31,5 @@ pub use row::{Allocation, AllocationId, Container, flag};
 pub use stacks::{Sites, StackNode, Stacks};
 
 pub(crate) use model::{Failure, Marker, MarkerKind};
-pub(crate) use process::{Change, MAX_NUMBER, Process};
+pub(crate) use process::{Change, MAX_NUMBER, Packed, Process};
 pub(crate) use simulation::Reads;

@@ -71,8 +71,9 @@ pub(crate) enum Change {
 /// Most allocations, and most markers, of a session: what a [`Packed`] change can number.
 pub(crate) const MAX_NUMBER: usize = (1 << 30) - 1;
 
+/// A [`Change`] in four bytes.
 #[derive(Clone, Copy, Debug)]
-struct Packed(u32);
+pub(crate) struct Packed(u32);
 
 impl From<Change> for Packed {
     fn from(change: Change) -> Packed {
@@ -180,6 +181,11 @@ impl Process {
     pub fn push(&mut self, change: Change) -> usize {
         self.changes.push(change.into());
         self.dropped + self.changes.len() - 1
+    }
+
+    /// All changes at once.
+    pub fn set_changes(&mut self, changes: Vec<Packed>) {
+        self.changes = changes;
     }
 
     /// Takes a change back; one that was dropped has been walked, and is put right there.

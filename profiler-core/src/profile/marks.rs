@@ -7,19 +7,20 @@ use std::collections::BTreeMap;
 use memscope_wire::MemoryKind;
 use parquet::errors::Result as TableResult;
 
-use crate::allocation::{Allocation, Change, Failure, MAX_NUMBER, Marker, MarkerKind, Model, canonical};
+use crate::allocation::{Allocation, Failure, MAX_NUMBER, Marker, MarkerKind, Model, canonical};
 use crate::error::Result;
 use crate::journal::entry::{DeviceSample, Nanoseconds, TelemetrySample};
 
 use super::read::Profile;
-use super::rebuild::Changes;
 
 impl Profile {
-    pub(super) fn markers_of(&self, model: &mut Model, changes: &mut Changes) -> Result<()> {
+    /// Returns the position of each in the order of changes.
+    pub(super) fn markers_of(&self, model: &mut Model) -> Result<Vec<u32>> {
         let table = self.table("markers")?;
         let names = &mut model.names;
         let (steps, processes) = (&mut model.steps, &mut model.processes);
         let markers = &mut model.markers;
+        let mut places = Vec::new();
         self.guard("markers", || {
             let (orders, times, owners) =
                 (table.numbers("order")?, table.numbers("time_ns")?, table.numbers("process")?);
@@ -62,11 +63,12 @@ impl Profile {
                         asked_again: value(&again, row) == 1,
                     }),
                 };
-                changes[process].push((value(&orders, row) as u32, Change::Marker(markers.len() as u32)));
+                places.push(value(&orders, row) as u32);
                 markers.push(Marker { process: process as u32, ticks: value(&times, row), kind });
             }
             Ok(())
-        })
+        })?;
+        Ok(places)
     }
 
     pub(super) fn telemetry_of(&self, model: &mut Model) -> Result<()> {

@@ -9,6 +9,7 @@
 mod archive;
 mod decoder;
 mod marks;
+mod order;
 mod output;
 mod read;
 mod rebuild;

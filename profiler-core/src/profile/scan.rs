@@ -2,7 +2,7 @@
 //!
 //! Owns: reading only the row groups and columns that matter, on two threads. Refuses: to keep the rows.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use memscope_wire::{Category, MemoryKind, Origin};
 use parquet::errors::{ParquetError, Result as TableResult};
@@ -145,29 +145,51 @@ pub(super) fn in_groups<T: Send>(
     groups: usize,
     read: impl Fn(&Table<Slice>, usize) -> TableResult<T> + Sync,
 ) -> TableResult<Vec<T>> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let table = Table::open(slice.clone())?;
-        let mut done = Vec::new();
-        loop {
-            let group = next.fetch_add(1, Ordering::Relaxed);
-            if group >= groups {
-                return Ok(done);
-            }
-            done.push((group, read(&table, group)?));
-        }
-    };
-    let mut parts = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS.min(groups)).map(|_| scope.spawn(|| survive(work))).collect();
-        let mut parts = Vec::with_capacity(groups);
-        for thread in threads {
-            let part: Option<TableResult<Vec<(usize, T)>>> = thread.join().ok().flatten();
-            parts.extend(part.ok_or_else(|| ParquetError::General("it cannot be decoded".into()))??);
-        }
-        Ok::<_, ParquetError>(parts)
+    let mut parts = Vec::new();
+    each_group(slice, groups, read, |part| {
+        parts.push(part);
+        Ok(())
     })?;
-    parts.sort_unstable_by_key(|(group, _)| *group);
-    Ok(parts.into_iter().map(|(_, part)| part).collect())
+    Ok(parts)
+}
+
+/// The same, and takes each result as soon as those before it are taken: no more than [`THREADS`] wait.
+pub(super) fn each_group<T: Send>(
+    slice: Slice,
+    groups: usize,
+    read: impl Fn(&Table<Slice>, usize) -> TableResult<T> + Sync,
+    mut take: impl FnMut(T) -> TableResult<()>,
+) -> TableResult<()> {
+    let threads = THREADS.min(groups);
+    std::thread::scope(|scope| {
+        let begin = |first: usize| {
+            let (send, receive) = sync_channel::<TableResult<T>>(0);
+            let (slice, read) = (slice.clone(), &read);
+            scope.spawn(move || {
+                let decoded = survive(|| {
+                    let table = Table::open(slice)?;
+                    for group in (first..groups).step_by(threads) {
+                        // Nobody takes it any more: another part could not be read.
+                        if send.send(Ok(read(&table, group)?)).is_err() {
+                            break;
+                        }
+                    }
+                    Ok(())
+                });
+                let result = decoded.unwrap_or_else(|| Err(ParquetError::General("it cannot be decoded".into())));
+                if let Err(error) = result {
+                    drop(send.send(Err(error)));
+                }
+            });
+            receive
+        };
+        let parts: Vec<Receiver<TableResult<T>>> = (0..threads).map(begin).collect();
+        for group in 0..groups {
+            let part = parts[group % threads].recv();
+            take(part.map_err(|_| ParquetError::General("it cannot be decoded".into()))??)?;
+        }
+        Ok(())
+    })
 }
 
 fn live_in_group(table: &Table<Slice>, group: usize, when: When) -> TableResult<Vec<Live>> {
@@ -190,7 +212,7 @@ fn live_in_group(table: &Table<Slice>, group: usize, when: When) -> TableResult<
         Ok::<Vec<Option<u64>>, ParquetError>(live.iter().map(|row| all.get(*row).copied().flatten()).collect())
     };
     let pick_added = |name: &str| {
-        let all = table.added_column(group, name)?;
+        let all = if table.has(name) { table.column(group, name)?.numbers() } else { Vec::new() };
         Ok::<Vec<Option<u64>>, ParquetError>(live.iter().map(|row| all.get(*row).copied().flatten()).collect())
     };
     let columns = Columns {

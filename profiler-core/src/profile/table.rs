@@ -116,20 +116,43 @@ impl Column {
 
     /// Numbers, absent ones as `None`; of a narrow column too.
     pub fn numbers(&self) -> Vec<Option<u64>> {
-        let values: Box<dyn Iterator<Item = u64>> = match &self.values {
-            Values::Narrow(values) => Box::new(values.iter().map(|value| u64::from(*value as u32))),
-            Values::Wide(values) => Box::new(values.iter().map(|value| *value as u64)),
-            Values::Text(_) => Box::new(std::iter::empty()),
-        };
-        self.merge(values)
+        let mut numbers = Vec::with_capacity(self.rows());
+        self.each(|number| numbers.push(number));
+        numbers
     }
 
     /// Numbers of a column without absent ones.
     pub fn all_numbers(&self) -> Vec<u64> {
+        let mut numbers = Vec::with_capacity(self.rows());
+        self.each(|number| numbers.push(number.unwrap_or_default()));
+        numbers
+    }
+
+    fn rows(&self) -> usize {
         match (&self.values, &self.levels) {
-            (Values::Wide(values), None) => values.iter().map(|value| *value as u64).collect(),
-            (Values::Narrow(values), None) => values.iter().map(|value| u64::from(*value as u32)).collect(),
-            _ => self.numbers().into_iter().map(Option::unwrap_or_default).collect(),
+            (_, Some(levels)) => levels.len(),
+            (Values::Narrow(values), None) => values.len(),
+            (Values::Wide(values), None) => values.len(),
+            (Values::Text(values), None) => values.len(),
+        }
+    }
+
+    /// Tells each number, absent ones as `None`, without a copy of them all.
+    pub fn each(&self, tell: impl FnMut(Option<u64>)) {
+        match &self.values {
+            Values::Narrow(values) => self.present(values, |value| u64::from(*value as u32), tell),
+            Values::Wide(values) => self.present(values, |value| *value as u64, tell),
+            Values::Text(_) => {}
+        }
+    }
+
+    fn present<V>(&self, values: &[V], number: impl Fn(&V) -> u64, mut tell: impl FnMut(Option<u64>)) {
+        match &self.levels {
+            None => values.iter().for_each(|value| tell(Some(number(value)))),
+            Some(levels) => {
+                let mut values = values.iter();
+                levels.iter().for_each(|level| tell(if *level > 0 { values.next().map(&number) } else { None }));
+            }
         }
     }
 
@@ -310,17 +333,13 @@ impl<R: ChunkReader + 'static> Table<R> {
         if self.has(name) { self.numbers(name) } else { Ok(Vec::new()) }
     }
 
-    /// Numbers of one group of such a column.
-    pub fn added_column(&self, group: usize, name: &str) -> Result<Vec<Option<u64>>> {
-        if self.has(name) { Ok(self.column(group, name)?.numbers()) } else { Ok(Vec::new()) }
-    }
-
     /// The same of texts.
     pub fn added_texts(&self, name: &str) -> Result<Vec<Option<String>>> {
         if self.has(name) { self.texts(name) } else { Ok(Vec::new()) }
     }
 
-    fn has(&self, name: &str) -> bool {
+    /// True when it has this column: older profiles do not have all.
+    pub fn has(&self, name: &str) -> bool {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         schema.columns().iter().any(|column| column.name() == name)
     }

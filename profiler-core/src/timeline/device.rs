@@ -20,7 +20,7 @@ use super::{DeviceFigures, Extreme, SampleRows, State, StepFigures};
 const FORMER: usize = 8;
 
 /// The running state of one part of the session.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceTrack {
     pub now: State,
     /// All but `series` and `end`, which are made when they are asked for.
@@ -52,6 +52,7 @@ impl DeviceTrack {
     }
 
     pub fn birth(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation) {
+        (self.before_exit, self.before_frees) = (None, None);
         self.before(order, time, allocation);
         self.rows(allocation).enter(allocation);
         self.drawing.include(&self.now.rows, order);
@@ -85,17 +86,22 @@ impl DeviceTrack {
     }
 
     pub fn death(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation) {
-        let before_exit = allocation.is(flag::AT_EXIT).then(|| self.before_exit.unwrap_or(self.now));
-        let before_frees = self.before_frees.unwrap_or(self.now);
+        if !allocation.is(flag::AT_EXIT) {
+            self.before_exit = None;
+        } else if self.before_exit.is_none() {
+            self.before_exit = Some(self.now);
+        }
+        if self.before_frees.is_none() {
+            self.before_frees = Some(self.now);
+        }
         self.before(order, time, allocation);
-        (self.before_exit, self.before_frees) = (before_exit, Some(before_frees));
+        // Nothing is larger after it, so the drawing stays as it is.
         self.rows(allocation).leave(allocation);
-        self.drawing.include(&self.now.rows, order);
     }
 
     fn before(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation) {
         self.pass(time);
-        self.mark(order, time);
+        (self.now.order, self.now.time) = (order, time);
         if !allocation.is(flag::BLOCK) {
             self.driver_event = Some(time);
             for sample in self.figures.samples.iter_mut().rev() {
@@ -228,6 +234,12 @@ impl DeviceTrack {
         {
             step.end = None;
         }
+    }
+
+    /// The same part under another name: all that was walked, without the samples, which are a device's own.
+    pub fn without_samples(&self) -> DeviceTrack {
+        let figures = DeviceFigures { samples: Vec::new(), device_used: None, ..self.figures.clone() };
+        DeviceTrack { figures, ..self.clone() }
     }
 
     /// The series as it is now.

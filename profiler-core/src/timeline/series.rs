@@ -55,20 +55,26 @@ impl Series {
 }
 
 /// A series that is being made, and which moment each of its buckets shows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Drawing {
     pub series: Series,
     /// By bucket: position of the change that made its live bytes what they are.
     pub orders: Vec<u32>,
+    /// Times before this one are in the last bucket, or in earlier ones.
+    until: u64,
 }
 
 impl Drawing {
     pub fn new(last: Nanoseconds) -> Drawing {
-        Drawing { series: Series::new(last), orders: vec![0] }
+        Drawing { series: Series::new(last), orders: vec![0], until: 0 }
     }
 
     /// Says how things stood until now, since the change at this position, before they change.
     pub fn advance(&mut self, time: Nanoseconds, before: &EventRows, order: u32) {
+        // Most changes are in the bucket of the one before.
+        if time.0 < self.until {
+            return;
+        }
         while time.0 / self.series.width_ns >= BUCKETS as u64 {
             self.widen();
         }
@@ -77,6 +83,7 @@ impl Drawing {
             self.series.buckets.resize(bucket + 1, Bucket::of(before));
             self.orders.resize(bucket + 1, order);
         }
+        self.until = (self.series.buckets.len() as u64).saturating_mul(self.series.width_ns);
     }
 
     /// Takes in how things stand now.

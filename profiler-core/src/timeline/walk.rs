@@ -70,11 +70,17 @@ impl Walk {
     pub fn whole(model: &Model, parts: bool) -> (Walk, Nanoseconds) {
         let exits = exits(model);
         let last = exits.iter().flatten().copied().chain([model.last_time()]).max().unwrap_or_default();
-        let mut walk = if parts { Walk::with_parts(last) } else { Walk::new(last) };
+        // Of one process on one device, all together and the process are that device.
+        let one = is_one_part(model);
+        let mut walk = if parts && !one { Walk::with_parts(last) } else { Walk::new(last) };
         walk.ending = ending(model, &exits);
         walk.exits = exits;
         walk.advance(model);
         walk.finish(last);
+        if parts && one {
+            walk.all = Some(walk.devices[0].without_samples());
+            walk.processes = vec![walk.devices[0].without_samples()];
+        }
         (walk, last)
     }
 
@@ -284,6 +290,11 @@ fn process_devices(model: &Model) -> Vec<Vec<u16>> {
         devices
     };
     model.processes.iter().map(resolved).collect()
+}
+
+/// True when every change of device memory, every step and every phase is one device's and one process's.
+fn is_one_part(model: &Model) -> bool {
+    model.devices.len() == 1 && model.processes.len() == 1 && process_devices(model) == [[0]]
 }
 
 /// When processes ended well: all that ended, in a session that did.

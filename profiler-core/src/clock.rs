@@ -106,7 +106,7 @@ impl Calibration {
         let rising = (self.last_ticks >= self.first_ticks) == (self.last_ns >= self.first_ns);
         let distance = ticks.abs_diff(self.first_ticks) as u128 * span_ns as u128;
         if (ticks >= self.first_ticks) == rising {
-            let forward = u64::try_from(distance / span_ticks as u128).unwrap_or(u64::MAX);
+            let forward = u64::try_from(divided(distance, span_ticks)).unwrap_or(u64::MAX);
             self.first_ns.saturating_add(forward)
         } else {
             let backward = u64::try_from(distance.div_ceil(span_ticks as u128)).unwrap_or(u64::MAX);
@@ -115,8 +115,18 @@ impl Calibration {
     }
 
     /// Time in the session that began at `start_monotonic_ns`; 0 for what happened before.
+    #[inline]
     pub fn time(&self, ticks: u64, start_monotonic_ns: u64) -> Nanoseconds {
         Nanoseconds(self.monotonic_ns(ticks).saturating_sub(start_monotonic_ns))
+    }
+}
+
+/// Rounded down. Millions of times are asked for at once, and most distances are short or are nanoseconds already.
+fn divided(distance: u128, by: u64) -> u128 {
+    match u64::try_from(distance) {
+        _ if by == 1 => distance,
+        Ok(short) => u128::from(short / by),
+        Err(_) => distance / u128::from(by),
     }
 }
 

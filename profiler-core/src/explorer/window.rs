@@ -147,7 +147,7 @@ pub(super) fn peaks(
 ) -> Vec<Peak> {
     let mut chunk = history.chunk_of(range.start);
     let before = sums.chunk(chunk);
-    let mut now = Peak::at(before.peak.order.min(history.base()), range.start, before.before);
+    let mut now = Peak::at(history.last_before_chunk(chunk), range.start, before.before);
     let mut peaks: Vec<Peak> = Vec::with_capacity(ruler.parts());
     let open = |peaks: &mut Vec<Peak>, until: usize, now: &Peak| {
         while peaks.len() < until {
@@ -168,13 +168,16 @@ pub(super) fn peaks(
             chunk += 1;
             continue;
         }
+        let mut next_part = ruler.begin(peaks.len());
         for turn in history.turns(source, chunk) {
             let allocation = source.allocation(turn.id);
             if turn.time >= range.end {
                 break;
             }
-            if turn.time >= range.start {
+            // Most changes are in the part of the one before.
+            if turn.time >= next_part {
                 open(&mut peaks, ruler.part(turn.time) + 1, &now);
+                next_part = ruler.begin(peaks.len());
             }
             if sums.lane.counts(source.model, allocation) {
                 now.ledger.turn(allocation, turn.ends);

@@ -145,6 +145,11 @@ impl History {
         self.orders(chunk).end - 1
     }
 
+    /// The position before its first change.
+    pub fn last_before_chunk(&self, chunk: usize) -> u32 {
+        self.orders(chunk).start - 1
+    }
+
     /// The changes of a chunk, in order.
     pub fn turns<'h>(&'h self, source: Source<'h>, chunk: usize) -> impl Iterator<Item = Turn> + use<'h> {
         let orders = self.orders(chunk);

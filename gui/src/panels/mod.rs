@@ -17,6 +17,21 @@ pub fn time(nanoseconds: u64) -> String {
     format!("{}.{:06} s", units::grouped(nanoseconds / 1_000_000_000), nanoseconds % 1_000_000_000 / 1000)
 }
 
+/// The same to the nanosecond.
+pub fn exact_time(nanoseconds: u64) -> String {
+    format!("{}.{:09} s", units::grouped(nanoseconds / 1_000_000_000), nanoseconds % 1_000_000_000)
+}
+
+/// How long something lasts, in the unit that fits.
+pub fn length(nanoseconds: u64) -> String {
+    match nanoseconds {
+        0..1_000 => format!("{nanoseconds} ns"),
+        1_000..1_000_000 => format!("{:.3} µs", nanoseconds as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.3} ms", nanoseconds as f64 / 1e6),
+        _ => time(nanoseconds),
+    }
+}
+
 /// The category that holds most; `None` where nothing is live.
 pub fn largest(live: &[u64; CATEGORIES]) -> Option<(Category, u64)> {
     let named = Category::ALL.iter().map(|category| (*category, live[*category as usize]));
@@ -39,5 +54,8 @@ mod tests {
         assert_eq!(time(0), "0.000000 s");
         assert_eq!(time(1_234_567_890), "1.234567 s");
         assert_eq!(time(3_600_000_000_000), "3,600.000000 s");
+        assert_eq!(exact_time(1_234_567_890), "1.234567890 s");
+        let lengths = [999, 1_500, 2_345_678, 2_000_000_001].map(length);
+        assert_eq!(lengths, ["999 ns", "1.500 µs", "2.346 ms", "2.000000 s"]);
     }
 }

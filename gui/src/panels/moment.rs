@@ -12,7 +12,7 @@ use memscope_core::explorer::{Answer, At, Running, STACKED, Target};
 use memscope_core::findings::Holder;
 use memscope_core::report::units;
 
-use super::{largest, module_of, time};
+use super::{largest, length, module_of, time};
 use crate::shared::{Selection, Shared};
 use crate::theme::Theme;
 use crate::views::timeline::Source;
@@ -143,7 +143,8 @@ pub fn reason(answer: &Answer) -> Vec<(String, String)> {
 /// The range that is chosen, and its largest moment; empty where none is.
 pub fn range(answer: &Answer, shared: &Shared) -> Vec<String> {
     let Some(range) = shared.range else { return Vec::new() };
-    let mut lines = vec![format!("Range: {}, from {} to {}", time(range.length()), time(range.begin), time(range.end))];
+    let mut lines =
+        vec![format!("Range: {}, from {} to {}", length(range.length()), time(range.begin), time(range.end))];
     if let Some(column) = Source::of(answer).column(range) {
         let at = column.time.map_or_else(String::new, |at| format!(" at {}", time(at)));
         let live = units::bytes(column.rows.live_bytes());

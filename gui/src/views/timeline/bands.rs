@@ -148,7 +148,7 @@ pub fn under(window: &WindowView, time: u64) -> Vec<String> {
     let phases = window.phases.iter().filter(|phase| within(phase.begin.0, phase.end.map(|end| end.0)));
     let steps = steps.map(|step| format!("step {}", step.number));
     let length = |phase: &PhaseSpan| match phase.end {
-        Some(end) => format!(", {}", panels::time(end.0 - phase.begin.0)),
+        Some(end) => format!(", {}", panels::length(end.0 - phase.begin.0)),
         None => String::new(),
     };
     steps.chain(phases.map(|phase| format!("{}{}", phase.name, length(phase)))).collect()

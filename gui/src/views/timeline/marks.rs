@@ -2,7 +2,8 @@
 //!
 //! Owns: where they are and what they are called. Refuses: more marks than can be told apart.
 
-use eframe::egui::{Align2, Color32, FontId, Rect, Sense, Stroke, Ui, WidgetInfo, accesskit::Role, pos2, vec2};
+use eframe::egui::accesskit::Role;
+use eframe::egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Sense, Shape, Stroke, Ui, WidgetInfo, pos2, vec2};
 use memscope_core::explorer::{Answer, At};
 use memscope_core::findings::{Detail, Finding};
 use memscope_core::journal::entry::Nanoseconds;
@@ -79,17 +80,19 @@ fn of_finding(answer: &Answer, finding: &Finding) -> Option<Mark> {
     }
 }
 
+/// Lines on which marks stand, one below another, and their height.
+const LINES: usize = 3;
+const LINE: f32 = 18.0;
+
 /// Draws them and puts the cursor where one is clicked.
 pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, chart: &Chart, whole: Rect) {
     let mut leads = None;
-    let (mut last, mut written) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
+    let mut lines = [f32::NEG_INFINITY; LINES];
+    let mut last = f32::NEG_INFINITY;
     for (position, mark) in of(context.answer).into_iter().enumerate() {
-        if !chart.seen.contains(mark.time) {
-            continue;
-        }
         let x = chart.x(mark.time);
         let minor = mark.kind == Kind::Refused;
-        if minor && x - last < 4.0 {
+        if !chart.seen.contains(mark.time) || (minor && x - last < 4.0) {
             continue;
         }
         last = x;
@@ -98,10 +101,24 @@ pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, chart: &Chart, whole: Rect
             Kind::Oom => context.theme.error(),
             Kind::Refused | Kind::Finding => context.theme.warning(),
         };
-        let rect = Rect::from_center_size(pos2(x, chart.rect.top() + 7.0), vec2(14.0, 14.0)).intersect(whole);
+        // What is minor is named where the pointer is.
+        let label = if minor { String::new() } else { mark.label.clone() };
+        let label = ui.painter().layout_no_wrap(label, FontId::proportional(11.0), colour);
+        let (line, right) = place(&mut lines, x, label.size().x, chart.rect.right());
+        let symbol = pos2(x, chart.rect.top() + 7.0 + line as f32 * LINE);
+        let rect = Rect::from_center_size(symbol, vec2(14.0, 14.0)).intersect(whole);
         let response = ui.interact(rect, ui.scope_id().with(("mark", position)), Sense::click());
         response.widget_info(|| WidgetInfo::labeled(Role::Button, true, mark.label.as_str()));
-        draw(ui, chart, &mark, x, colour, &mut written);
+        let width = if mark.kind == Kind::Oom { 2.0 } else { 1.0 };
+        ui.painter().vline(x, chart.rect.y_range(), Stroke::new(width, colour.gamma_multiply(0.8)));
+        if !minor {
+            let align = if right { Align2::LEFT_CENTER } else { Align2::RIGHT_CENTER };
+            let beside = if right { vec2(10.0, 0.0) } else { vec2(-10.0, 0.0) };
+            let rect = align.anchor_size(symbol + beside, label.size());
+            ui.painter().rect_filled(rect.expand(2.0), 2.0, context.theme.ground().gamma_multiply(0.8));
+            ui.painter().galley(rect.min, label, colour);
+        }
+        draw(ui.painter(), mark.kind, symbol, colour);
         if response.clicked() {
             leads = Some(mark.leads.clone());
         }
@@ -112,42 +129,47 @@ pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, chart: &Chart, whole: Rect
     }
 }
 
-fn draw(ui: &Ui, chart: &Chart, mark: &Mark, x: f32, colour: Color32, written: &mut f32) {
-    let painter = ui.painter();
-    let top = chart.rect.top();
-    let width = if mark.kind == Kind::Oom { 2.0 } else { 1.0 };
-    painter.vline(x, top..=chart.rect.bottom(), Stroke::new(width, colour.gamma_multiply(0.8)));
-    match mark.kind {
-        Kind::Peak => triangle(painter, pos2(x, top + 12.0), 6.0, colour),
+/// The line on which a mark has room, and whether its label is at its right. `lines` says how far each is taken.
+fn place(lines: &mut [f32; LINES], x: f32, width: f32, edge: f32) -> (usize, bool) {
+    let right = x + 12.0 + width < edge;
+    let (from, to) = if right { (x - 8.0, x + 14.0 + width) } else { (x - 14.0 - width, x + 8.0) };
+    let line = lines.iter().position(|taken| *taken <= from).unwrap_or(LINES - 1);
+    lines[line] = lines[line].max(to);
+    (line, right)
+}
+
+fn draw(painter: &Painter, kind: Kind, centre: Pos2, colour: Color32) {
+    match kind {
+        Kind::Peak => {
+            let points = [vec2(0.0, 6.0), vec2(-6.0, -4.0), vec2(6.0, -4.0)].map(|corner| centre + corner);
+            painter.add(Shape::convex_polygon(points.to_vec(), colour, Stroke::NONE));
+        }
         Kind::Oom => {
-            for (from, to) in [(vec2(-5.0, -5.0), vec2(5.0, 5.0)), (vec2(-5.0, 5.0), vec2(5.0, -5.0))] {
-                let centre = pos2(x, top + 7.0);
-                painter.line_segment([centre + from, centre + to], Stroke::new(2.5, colour));
+            for corner in [vec2(5.0, 5.0), vec2(5.0, -5.0)] {
+                painter.line_segment([centre - corner, centre + corner], Stroke::new(2.5, colour));
             }
         }
         Kind::Refused => {
-            painter.circle_stroke(pos2(x, top + 7.0), 4.0, Stroke::new(1.5, colour));
+            painter.circle_stroke(centre, 4.0, Stroke::new(1.5, colour));
         }
         Kind::Finding => {
-            painter.circle_filled(pos2(x, top + 7.0), 4.0, colour);
+            painter.circle_filled(centre, 4.0, colour);
         }
     }
-    if mark.kind == Kind::Refused {
-        return;
-    }
-    let font = FontId::proportional(11.0);
-    let galley = painter.layout_no_wrap(mark.label.clone(), font, colour);
-    // On the side where there is room; below one that is already there.
-    let right = x + 12.0 + galley.size().x < chart.rect.right();
-    let line = if x < *written { 18.0 } else { 0.0 };
-    *written = if right { x + 14.0 + galley.size().x } else { chart.rect.right() };
-    let align = if right { Align2::LEFT_TOP } else { Align2::RIGHT_TOP };
-    let rect = align.anchor_size(pos2(if right { x + 10.0 } else { x - 10.0 }, top + line), galley.size());
-    painter.rect_filled(rect.expand(2.0), 2.0, ui.visuals().extreme_bg_color.gamma_multiply(0.8));
-    painter.galley(rect.min, galley, colour);
 }
 
-fn triangle(painter: &eframe::egui::Painter, tip: eframe::egui::Pos2, size: f32, colour: Color32) {
-    let points = vec![tip, tip + vec2(-size, -size * 1.6), tip + vec2(size, -size * 1.6)];
-    painter.add(eframe::egui::Shape::convex_polygon(points, colour, Stroke::NONE));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stand_below_each_other_where_they_would_meet() {
+        let mut lines = [f32::NEG_INFINITY; LINES];
+        let mut at = |x: f32| place(&mut lines, x, 100.0, 500.0);
+        assert_eq!([at(10.0), at(50.0), at(60.0)], [(0, true), (1, true), (2, true)]);
+        assert_eq!(at(200.0), (0, true), "there is room again");
+        // At the right edge the label is at the left, where others may be.
+        assert_eq!(at(480.0), (0, false));
+        assert_eq!(at(490.0), (1, false));
+    }
 }

@@ -22,7 +22,8 @@ mod tracks;
 
 use std::fmt::Write as _;
 
-use eframe::egui::{Align2, FontId, Rect, Sense, Stroke, Ui, WidgetInfo, accesskit::Role, pos2, vec2};
+use eframe::egui::accesskit::Role;
+use eframe::egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
 use memscope_core::explorer::{Answer, At, Query, Running, STACKED, TracksQuery, WindowQuery};
 use memscope_core::report::units;
 
@@ -168,21 +169,26 @@ fn wanted(context: &ViewContext<'_>) -> Span {
     Span { begin: seen.begin, end: seen.end.next_multiple_of(grain) }
 }
 
-fn capacity(painter: &eframe::egui::Painter, context: &ViewContext<'_>, chart: &Chart, scale: &Scale) {
+fn capacity(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, scale: &Scale) {
     let Some(capacity) = context.answer.now.capacity else { return };
     let theme = &context.theme;
-    let label = format!("capacity {}", units::bytes(capacity));
+    let text = format!("capacity {}", units::bytes(capacity));
     let y = scale.y(chart, capacity as f64);
     if y >= chart.rect.top() - 0.5 {
         painter.hline(chart.rect.x_range(), y, Stroke::new(1.5, theme.error()));
-        let at = pos2(chart.rect.left() + 4.0, y + 2.0);
-        painter.text(at, Align2::LEFT_TOP, label, FontId::proportional(11.0), theme.error());
+        let at = pos2(chart.rect.left() + 4.0, y + 3.0);
+        label(painter, at, Align2::LEFT_TOP, text, theme.error(), theme.ground());
     } else {
         // Below the marks.
-        let at = pos2(chart.rect.right() - 4.0, chart.rect.top() + 38.0);
-        let galley = painter.layout_no_wrap(format!("{label}, above"), FontId::proportional(11.0), theme.faint());
-        let rect = Align2::RIGHT_TOP.anchor_size(at, galley.size());
-        painter.rect_filled(rect.expand(2.0), 2.0, theme.ground().gamma_multiply(0.8));
-        painter.galley(rect.min, galley, theme.faint());
+        let at = pos2(chart.rect.right() - 4.0, chart.rect.top() + 58.0);
+        label(painter, at, Align2::RIGHT_TOP, format!("{text}, above"), theme.faint(), theme.ground());
     }
+}
+
+/// Small text that is read on whatever it lies.
+fn label(painter: &Painter, at: Pos2, align: Align2, text: String, ink: Color32, ground: Color32) {
+    let galley = painter.layout_no_wrap(text, FontId::proportional(11.0), ink);
+    let rect = align.anchor_size(at, galley.size());
+    painter.rect_filled(rect.expand(2.0), 2.0, ground.gamma_multiply(0.8));
+    painter.galley(rect.min, galley, ink);
 }

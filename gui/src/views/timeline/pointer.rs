@@ -35,7 +35,7 @@ pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: 
         for x in [rect.left(), rect.right()] {
             inside.vline(x, rect.y_range(), Stroke::new(1.0, theme.accent()));
         }
-        let length = format!("range {}", panels::time(range.length()));
+        let length = format!("range {}", panels::length(range.length()));
         let at = pos2(rect.center().x, rect.bottom() - 4.0);
         inside.text(at, Align2::CENTER_BOTTOM, length, FontId::proportional(11.0), theme.accent());
     }
@@ -43,7 +43,7 @@ pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: 
         let x = chart.x(time);
         inside.vline(x, whole.top() + 14.0..=whole.bottom() - 4.0, Stroke::new(1.5, theme.text()));
         if chart.seen.contains(time) {
-            let galley = painter.layout_no_wrap(panels::time(time), FontId::proportional(11.0), theme.ground());
+            let galley = painter.layout_no_wrap(written(time, chart.seen), FontId::proportional(11.0), theme.ground());
             let half = galley.size().x / 2.0 + 3.0;
             let x = x.clamp(chart.rect.left() + half, chart.rect.right() - half);
             let rect = Align2::CENTER_TOP.anchor_size(pos2(x, whole.top() + 1.0), galley.size());
@@ -51,6 +51,12 @@ pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: 
             painter.galley(rect.min, galley, theme.ground());
         }
     }
+}
+
+/// A moment, to the nanosecond where little time is seen.
+fn written(time: u64, seen: Span) -> String {
+    const FINE: u64 = 10_000_000;
+    if seen.length() < FINE { panels::exact_time(time) } else { panels::time(time) }
 }
 
 /// Acts on the pointer; the drag that goes on afterwards.
@@ -114,7 +120,7 @@ fn hover(ui: &Ui, response: &Response, context: &ViewContext<'_>, chart: &Chart,
     let Some(column) = Source::of(context.answer).column(span) else { return };
     let live = &column.rows.live;
     response.clone().on_hover_ui_at_pointer(|ui| {
-        ui.label(panels::time(column.time.unwrap_or(span.begin)));
+        ui.label(written(column.time.unwrap_or(span.begin), chart.seen));
         if let Some(window) = &context.answer.window {
             bands::under(window, span.begin).into_iter().for_each(|line| drop(ui.weak(line)));
         }
@@ -127,6 +133,6 @@ fn hover(ui: &Ui, response: &Response, context: &ViewContext<'_>, chart: &Chart,
         }
         ui.label(format!("live {}", units::bytes(column.rows.live_bytes())));
         ui.label(format!("reserved {}", units::bytes(column.reserved)));
-        ui.weak(format!("most live within {}", panels::time(span.length())));
+        ui.weak(format!("most live within {}", panels::length(span.length())));
     });
 }

@@ -62,7 +62,7 @@ fn answers(seconds: u64) {
         steps: 0..50,
         rows: Some(RowsQuery { window: 0..60, ..RowsQuery::default() }),
         scopes: true,
-        segments: Some(SegmentsQuery { slices: 120, window: 0..50 }),
+        segments: Some(SegmentsQuery { slices: 120, window: 0..50, ..SegmentsQuery::default() }),
         ..Query::default()
     };
     let begin = Instant::now();

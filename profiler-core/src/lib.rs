@@ -6,6 +6,7 @@
 pub mod allocation;
 pub mod clock;
 pub mod colours;
+pub mod diff;
 pub mod error;
 pub mod explorer;
 pub mod export;

@@ -48,7 +48,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(mut explorer) = Explorer::of_profile(&profile) else { return };
     for at in [At::Live, At::Peak, At::Step(2), At::Time(Nanoseconds(1_025_000_000))] {
         let rows = Some(RowsQuery { window: 0..10, filter: "h".into(), ..RowsQuery::default() });
-        let segments = Some(SegmentsQuery { slices: 5, window: 0..10 });
+        let segments = Some(SegmentsQuery { slices: 5, window: 0..10, ..SegmentsQuery::default() });
         explorer.answer(&Query { at, steps: 0..10, rows, scopes: true, segments, ..Query::default() });
     }
 });

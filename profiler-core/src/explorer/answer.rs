@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use memscope_wire::{Category, MemoryKind, Origin};
 
+use crate::diff::Side;
 use crate::findings::Finding;
 use crate::journal::entry::{DeviceSample, Nanoseconds, SessionInfo};
 use crate::ledger::{CATEGORIES, EventRows};
@@ -16,6 +17,7 @@ use super::bands::BandsView;
 use super::detail::AllocationDetail;
 use super::gravest::Gravest;
 use super::query::{At, Target};
+use super::segments::{FragmentationView, SegmentsView};
 use super::tracks::TracksView;
 use super::window::WindowView;
 
@@ -78,12 +80,16 @@ pub struct Answer {
     pub scopes: Option<Arc<Vec<ScopeNode>>>,
     /// The containers.
     pub segments: Option<Arc<SegmentsView>>,
+    /// How fragmented they are over time.
+    pub fragmentation: Option<Arc<FragmentationView>>,
     /// The span of time that was asked for.
     pub window: Option<Arc<WindowView>>,
     /// What lies beside memory in the span that was asked for.
     pub tracks: Option<Arc<TracksView>>,
     /// Allocations as bands.
     pub bands: Option<Arc<BandsView>>,
+    /// What a difference is made of.
+    pub side: Option<Arc<Side>>,
     /// Those of the picked allocations that were found, in the order in which they were asked for.
     pub picks: Vec<AllocationDetail>,
 }
@@ -307,70 +313,4 @@ pub struct GroupRow {
     pub allocations: u64,
     /// Live bytes by category.
     pub live: [u64; CATEGORIES],
-}
-
-/// Containers, the largest first.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct SegmentsView {
-    /// The moment for which the list was made.
-    pub as_of: Nanoseconds,
-    /// How many containers there are.
-    pub total: usize,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Of those, in blocks.
-    pub in_blocks: u64,
-    /// Largest hole: the largest request that could be served without a new container.
-    pub largest_hole: u64,
-    /// Live driver allocations that hold no blocks, and so are no containers.
-    pub leaves: usize,
-    /// Position of the first of `segments`.
-    pub first: usize,
-    /// The containers that were asked for.
-    pub segments: Vec<Segment>,
-}
-
-/// One container.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Segment {
-    /// Address in its process.
-    pub address: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Of those, in blocks.
-    pub in_blocks: u64,
-    /// Blocks in it.
-    pub blocks: u64,
-    /// Holes between, before and behind them.
-    pub holes: u64,
-    /// The largest of those, bytes.
-    pub largest_hole: u64,
-    /// Process id.
-    pub pid: u32,
-    /// Position of its device among the answer's; `None` for host memory.
-    pub device: Option<u16>,
-    /// When it was made.
-    pub birth: Nanoseconds,
-    /// Equal parts of it in the order of addresses: bytes of blocks by category; the rest of a slice is free.
-    pub slices: Vec<[u64; CATEGORIES]>,
-}
-
-impl SegmentsView {
-    /// External fragmentation of everything that is free in containers: 1 − largest hole / free bytes, between 0 and 1;
-    /// `None` when nothing is free. (The measure of Johnstone and Wilson, "The memory fragmentation problem: solved?", 1998.)
-    pub fn fragmentation(&self) -> Option<f64> {
-        fragmentation(self.bytes, self.in_blocks, self.largest_hole)
-    }
-}
-
-impl Segment {
-    /// The same of this one container.
-    pub fn fragmentation(&self) -> Option<f64> {
-        fragmentation(self.bytes, self.in_blocks, self.largest_hole)
-    }
-}
-
-fn fragmentation(bytes: u64, in_blocks: u64, largest_hole: u64) -> Option<f64> {
-    let free = bytes.checked_sub(in_blocks).filter(|free| *free > 0)?;
-    Some(1.0 - largest_hole as f64 / free as f64)
 }

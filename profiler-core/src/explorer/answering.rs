@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::allocation::Model;
+use crate::diff::Side;
 use crate::findings::{self, Evidence, Finding};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{EventRows, Sum};
@@ -21,6 +22,7 @@ use super::query::{At, Query, RowsQuery};
 use super::rows::RowList;
 use super::scopes;
 use super::segments::Segments;
+use super::side;
 use super::spans::Spans;
 use super::steps;
 use super::tracks;
@@ -30,6 +32,7 @@ use super::tracks;
 pub(super) struct Lists {
     rows: Kept<(Part, At, RowsQuery), RowList>,
     segments: Kept<(Part, At), Segments>,
+    side: Kept<(Part, At), Arc<Side>>,
     scopes_now: Kept<(Part, At), (Stamp, Nanoseconds, Vec<Sum>)>,
     tops: Kept<(Part, At), Tops>,
     scopes_peak: Kept<Part, Vec<Sum>>,
@@ -106,6 +109,12 @@ impl Explorer {
         self.spans(&positions, &asked, query, &mut answer);
         let tracks = query.tracks.as_ref();
         answer.tracks = tracks.map(|query| Arc::new(tracks::view(&self.model, &self.walk, &positions, part, query)));
+        if let Some(at) = query.side {
+            let stamp = Stamp { order: self.walk.walked.order, past };
+            let (ended, last) = (self.is_ended(), self.last_time());
+            let make = || Arc::new(side::of(&self.model, &self.walk, (part, at), (ended, last)));
+            answer.side = Some(Arc::clone(self.pace.list(&mut self.lists.side, (part, at), stamp, make)));
+        }
         answer
     }
 

@@ -28,6 +28,7 @@ mod rows;
 mod scopes;
 mod segments;
 mod session;
+mod side;
 mod spans;
 mod steps;
 mod tracks;
@@ -36,7 +37,7 @@ mod window;
 pub use alert::Alertness;
 pub use answer::{
     AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, STACKED, ScopeNode,
-    ScopeTotal, Segment, SegmentsView, SessionView, StepView,
+    ScopeTotal, SessionView, StepView,
 };
 pub use bands::{AddressSpan, Band, BandsView, Hit, Rest, SegmentBand};
 pub use detail::AllocationDetail;
@@ -49,8 +50,9 @@ pub use holding::Holding;
 pub use limits::Limits;
 pub use overview::overview_of;
 pub use query::{
-    At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentsQuery, Target, TracksQuery,
-    WindowQuery,
+    At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentOrder, SegmentsQuery, Target,
+    TracksQuery, WindowQuery,
 };
+pub use segments::{FragmentationPoint, FragmentationView, Pinned, Segment, SegmentBlock, SegmentsView, Survivor};
 pub use tracks::{DeviceTelemetry, Lane, TelemetryPoint, TracksView};
 pub use window::{PhaseSpan, RefusalMark, StepSpan, WindowBucket, WindowView};

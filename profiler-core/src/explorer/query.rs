@@ -23,12 +23,16 @@ pub struct Query {
     pub scopes: bool,
     /// The containers, if they are wanted.
     pub segments: Option<SegmentsQuery>,
+    /// Fragmentation over a span of time, at so many moments, if it is wanted.
+    pub fragmentation: Option<WindowQuery>,
     /// A span of time, drawn as finely as wanted.
     pub window: Option<WindowQuery>,
     /// What lies beside memory in a span of time.
     pub tracks: Option<TracksQuery>,
     /// Allocations as bands over time, if they are wanted.
     pub bands: Option<BandsQuery>,
+    /// A moment of which everything is wanted that a difference is made of.
+    pub side: Option<At>,
     /// Allocations of which everything is wanted, whenever they lived.
     pub picks: Vec<Pick>,
 }
@@ -42,9 +46,11 @@ impl Default for Query {
             rows: None,
             scopes: false,
             segments: None,
+            fragmentation: None,
             window: None,
             tracks: None,
             bands: None,
+            side: None,
             picks: Vec::new(),
         }
     }
@@ -150,12 +156,33 @@ pub enum Grouping {
 }
 
 /// The containers: how finely each is drawn, and which.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SegmentsQuery {
     /// Slices a container is divided into, at least 1.
     pub slices: usize,
-    /// Which containers, the largest first.
+    /// Which containers, in their order.
     pub window: Range<usize>,
+    /// In which order they are.
+    pub order: SegmentOrder,
+    /// Most blocks of each of them that are told one by one, the largest; none with 0.
+    pub blocks: usize,
+    /// One container of which only a part is looked at, and which: bytes from its beginning. Its slices and blocks are of that
+    /// part.
+    pub part: Option<(Pick, Range<u64>)>,
+    /// How many mostly empty containers are told with what keeps them.
+    pub pinned: usize,
+    /// A block or container whose place in the order is wanted.
+    pub find: Option<Pick>,
+}
+
+/// The order of containers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SegmentOrder {
+    /// The largest first.
+    #[default]
+    Size,
+    /// By process and address.
+    Address,
 }
 
 /// A span of time, and how finely it is drawn.
@@ -218,7 +245,7 @@ pub enum BandOrder {
 }
 
 /// One allocation of the session: what [`super::AllocationRow`] and [`super::Band`] say of it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pick {
     /// Its number.
     pub id: u64,

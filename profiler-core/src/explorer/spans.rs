@@ -16,6 +16,7 @@ use super::history::{History, Source};
 use super::pace::{Kept, Stamp};
 use super::part::{Part, Positions};
 use super::query::{BandsQuery, Query, WindowQuery};
+use super::segments::{self, FragmentationView};
 use super::window::{self, WindowView};
 
 /// What is kept for the next answer.
@@ -24,6 +25,7 @@ pub(super) struct Spans {
     history: Kept<(), Arranged>,
     window: Option<Made<WindowQuery, WindowView>>,
     bands: Option<Made<BandsQuery, BandsView>>,
+    fragmentation: Option<Made<WindowQuery, FragmentationView>>,
 }
 
 /// The history, and of when it is.
@@ -93,16 +95,20 @@ fn view<Query: Clone + PartialEq, View>(
 impl Explorer {
     /// Puts into an answer what was asked of spans and picked allocations.
     pub(super) fn spans(&mut self, positions: &Positions, asked: &Asked, query: &Query, answer: &mut Answer) {
-        if query.window.is_none() && query.bands.is_none() && query.picks.is_empty() {
+        let spans = query.window.is_some() || query.bands.is_some() || query.fragmentation.is_some();
+        if !spans && query.picks.is_empty() {
             return;
         }
         let (exact_from, last, part) = (self.forgotten_before(), self.last_time(), asked.part);
         let source = Source { model: &self.model, walk: &self.walk };
-        let Spans { history, window, bands } = &mut self.lists.spans;
+        let Spans { history, window, bands, fragmentation } = &mut self.lists.spans;
         let all = Stamp { order: source.walk.walked.order, ..asked.stamp };
         let mistaken = history.known().is_some_and(|known| known.of.past != all.past);
-        let anew =
-            || Made::is_new(window, query.window.as_ref(), part) || Made::is_new(bands, query.bands.as_ref(), part);
+        let anew = || {
+            Made::is_new(window, query.window.as_ref(), part)
+                || Made::is_new(bands, query.bands.as_ref(), part)
+                || Made::is_new(fragmentation, query.fragmentation.as_ref(), part)
+        };
         if mistaken && anew() {
             // Whoever asks something new does not wait.
             history.forget();
@@ -126,6 +132,12 @@ impl Explorer {
             view(bands, query, of, || {
                 let view = bands::view(history, source, positions, (part, as_of), query);
                 BandsView { as_of, exact_from, ..view }
+            })
+        });
+        answer.fragmentation = query.fragmentation.as_ref().map(|query| {
+            view(fragmentation, query, of, || {
+                let view = segments::over_time(history, source, part, query);
+                FragmentationView { as_of, exact_from, ..view }
             })
         });
         let picks = query.picks.iter();

@@ -32,7 +32,7 @@ fn read_all(path: &Path) -> Result<()> {
     for at in [At::Live, At::Peak, At::Step(2), At::Time(Nanoseconds(1_025_000_000))] {
         for target in [Target::All, Target::Device(0), Target::Process(0)] {
             let rows = Some(RowsQuery { window: 0..10, filter: "h".into(), ..RowsQuery::default() });
-            let segments = Some(SegmentsQuery { slices: 5, window: 0..10 });
+            let segments = Some(SegmentsQuery { slices: 5, window: 0..10, ..SegmentsQuery::default() });
             explorer.answer(&Query { target, at, steps: 0..10, rows, scopes: true, segments, ..Query::default() });
         }
     }

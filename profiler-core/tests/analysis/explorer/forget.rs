@@ -17,7 +17,7 @@ fn ask(explorer: &mut Explorer, target: Target) -> Answer {
         steps: 0..1000,
         rows: Some(RowsQuery { window: 0..1000, ..RowsQuery::default() }),
         scopes: true,
-        segments: Some(SegmentsQuery { slices: 2, window: 0..100 }),
+        segments: Some(SegmentsQuery { slices: 2, window: 0..100, ..SegmentsQuery::default() }),
         ..Query::default()
     })
 }

@@ -55,7 +55,7 @@ pub fn ask(explorer: &mut Explorer, target: Target, at: At) -> Answer {
         steps: 0..1000,
         rows: Some(RowsQuery { window: 0..1000, ..RowsQuery::default() }),
         scopes: true,
-        segments: Some(SegmentsQuery { slices: 3, window: 0..1000 }),
+        segments: Some(SegmentsQuery { slices: 3, window: 0..1000, ..SegmentsQuery::default() }),
         ..Query::default()
     })
 }
@@ -204,12 +204,15 @@ fn compare_segments(answer: &Answer, world: &World, live: &[&Life]) -> Result<()
                 device: None,
                 birth: Nanoseconds(container.birth.0),
                 slices: (0..3).map(slice).collect(),
+                part: 0..container.bytes,
+                hidden: blocks.len() as u64,
+                ..Segment::default()
             }
         })
         .collect();
     expected.sort_by_key(|segment| (segment.pid, segment.address));
     for (found, expected) in found.iter_mut().zip(&mut expected) {
-        found.device = None;
+        (found.device, found.pick) = (None, expected.pick);
         if world.lives.iter().any(|life| life.block && life.bytes == 0) {
             (found.holes, found.largest_hole) = (expected.holes, expected.largest_hole);
         }

@@ -1,6 +1,18 @@
 //! Containers with the blocks in them.
 //!
-//! Owns: holes, fragmentation, and slices to draw. Refuses: addresses of blocks: a view draws no more slices than it has room for.
+//! Owns: finding them, and what is free in each. Refuses: what lies where, block by block (`view`).
+//!
+//! | file | what it is about |
+//! | --- | --- |
+//! | view | what is told of a moment |
+//! | slices | a container as it is drawn |
+//! | pinned | the blocks that keep a mostly empty container |
+//! | over_time | fragmentation at many moments |
+
+mod over_time;
+mod pinned;
+mod slices;
+mod view;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -8,12 +20,15 @@ use std::ops::Range;
 
 use crate::allocation::{Allocation, Model, flag};
 use crate::journal::entry::Nanoseconds;
-use crate::ledger::CATEGORIES;
 
-use super::answer::{Segment, SegmentsView};
 use super::live::Live;
-use super::part::{Positions, birth_time};
-use super::query::SegmentsQuery;
+
+use pinned::Pin;
+
+pub(super) use over_time::over_time;
+pub use over_time::{FragmentationPoint, FragmentationView};
+pub use pinned::Pinned;
+pub use view::{Segment, SegmentBlock, SegmentsView, Survivor};
 
 /// One container, and where its blocks are. Memory that is mapped piece by piece, one behind another, is one (PyTorch's
 /// expandable segments).
@@ -37,6 +52,8 @@ struct Container {
 struct Block {
     address: u64,
     bytes: u64,
+    /// The allocation.
+    id: u32,
     category: u8,
 }
 
@@ -46,8 +63,12 @@ pub(super) struct Segments {
     as_of: Nanoseconds,
     /// The largest first.
     containers: Vec<Container>,
+    /// Their positions in the order of processes and addresses.
+    by_address: Vec<u32>,
     /// Blocks by container and address.
     blocks: Vec<Block>,
+    /// What keeps mostly empty containers, once somebody has asked.
+    pins: Option<Vec<Pin>>,
     bytes: u64,
     leaves: usize,
 }
@@ -55,10 +76,18 @@ pub(super) struct Segments {
 impl Segments {
     /// Finds them.
     pub fn of(live: &Live<'_>) -> Segments {
-        let model = live.model;
-        let mut segments = Segments { as_of: live.time, ..Segments::default() };
+        Segments::among(live.model, live.time, live.allocations())
+    }
+
+    /// Finds them among what lives at a time.
+    fn among<'m>(
+        model: &'m Model,
+        as_of: Nanoseconds,
+        allocations: impl Iterator<Item = (u32, &'m Allocation)>,
+    ) -> Segments {
+        let mut segments = Segments { as_of, ..Segments::default() };
         let mut found: Vec<(u32, Block)> = Vec::new();
-        for (id, allocation) in live.allocations() {
+        for (id, allocation) in allocations {
             if allocation.is(flag::CONTAINER) {
                 segments.bytes = segments.bytes.wrapping_add(allocation.bytes);
                 let Allocation { address, bytes, .. } = *allocation;
@@ -67,7 +96,7 @@ impl Segments {
                 segments.leaves += 1;
             } else if let Some(container) = allocation.container() {
                 let Allocation { address, bytes, category, .. } = *allocation;
-                found.push((container.0, Block { address, bytes, category: category as u8 }));
+                found.push((container.0, Block { address, bytes, id, category: category as u8 }));
             }
         }
         segments.join(model);
@@ -75,6 +104,11 @@ impl Segments {
         segments
             .containers
             .sort_by_cached_key(|container| (Reverse(container.bytes), process(container), container.address));
+        segments.by_address = (0..segments.containers.len() as u32).collect();
+        segments.by_address.sort_by_cached_key(|position| {
+            let container = &segments.containers[*position as usize];
+            (process(container), container.address)
+        });
         segments.arrange(found);
         for container in &mut segments.containers {
             container.measure(&segments.blocks);
@@ -141,41 +175,12 @@ impl Segments {
         }
     }
 
-    /// The containers of a window.
-    pub fn view(&self, model: &Model, positions: &Positions, query: &SegmentsQuery) -> SegmentsView {
-        let first = query.window.start.min(self.containers.len());
-        let end = query.window.end.clamp(first, self.containers.len());
-        let shown = self.containers[first..end].iter();
-        SegmentsView {
-            as_of: self.as_of,
-            total: self.containers.len(),
-            bytes: self.bytes,
-            in_blocks: self.containers.iter().fold(0, |sum, container| sum.wrapping_add(container.in_blocks)),
-            largest_hole: self.containers.iter().map(|container| container.largest_hole).max().unwrap_or_default(),
-            leaves: self.leaves,
-            first,
-            segments: shown.map(|container| self.segment(model, positions, container, query.slices.max(1))).collect(),
-        }
+    fn in_blocks(&self) -> u64 {
+        self.containers.iter().fold(0, |sum, container| sum.wrapping_add(container.in_blocks))
     }
 
-    fn segment(&self, model: &Model, positions: &Positions, container: &Container, slices: usize) -> Segment {
-        let around = &model.allocations[container.id as usize];
-        let mut drawn = vec![[0; CATEGORIES]; slices];
-        for block in &self.blocks[container.blocks.clone()] {
-            draw((container.address, container.bytes), block, &mut drawn);
-        }
-        Segment {
-            address: container.address,
-            bytes: container.bytes,
-            in_blocks: container.in_blocks,
-            blocks: container.blocks.len() as u64,
-            holes: container.holes,
-            largest_hole: container.largest_hole,
-            pid: model.processes[around.process as usize].info.pid,
-            device: positions.shown(around),
-            birth: birth_time(model, around),
-            slices: drawn,
-        }
+    fn largest_hole(&self) -> u64 {
+        self.containers.iter().map(|container| container.largest_hole).max().unwrap_or_default()
     }
 }
 
@@ -195,51 +200,6 @@ impl Container {
         if end > begin {
             self.holes += 1;
             self.largest_hole = self.largest_hole.max(end - begin);
-        }
-    }
-}
-
-/// Where slice `number` of `slices` begins.
-fn edge(bytes: u64, slices: usize, number: usize) -> u64 {
-    (u128::from(bytes) * number as u128 / slices as u128) as u64
-}
-
-/// Adds a block's bytes to the slices that it lies in.
-fn draw((address, bytes): (u64, u64), block: &Block, slices: &mut [[u64; CATEGORIES]]) {
-    let count = slices.len();
-    let begin = block.address.saturating_sub(address);
-    let end = begin.saturating_add(block.bytes).min(bytes);
-    if begin >= end {
-        return;
-    }
-    // The slice that holds the first byte, or one before it: edges are rounded down.
-    let mut number = (u128::from(begin) * count as u128 / u128::from(bytes)) as usize;
-    while number < count && edge(bytes, count, number) < end {
-        let from = edge(bytes, count, number).max(begin);
-        let until = edge(bytes, count, number + 1).min(end);
-        let sum = &mut slices[number][block.category as usize];
-        *sum = sum.wrapping_add(until.saturating_sub(from));
-        number += 1;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_byte_of_a_block_is_in_one_slice() {
-        for (bytes, slices) in [(1000u64, 7usize), (10, 64), (1 << 40, 3), (3, 3)] {
-            for begin in [0, 1, bytes / 3, bytes - 1] {
-                let length = (bytes - begin).div_ceil(2);
-                let block = Block { address: 5000 + begin, bytes: length, category: 0 };
-                let mut drawn = vec![[0; CATEGORIES]; slices];
-                draw((5000, bytes), &block, &mut drawn);
-                assert_eq!(drawn.iter().map(|slice| slice[0]).sum::<u64>(), length, "{bytes} {slices} {begin}");
-                for (number, slice) in drawn.iter().enumerate() {
-                    assert!(slice[0] <= edge(bytes, slices, number + 1) - edge(bytes, slices, number));
-                }
-            }
         }
     }
 }

@@ -1,0 +1,125 @@
+//! A difference as text, for a terminal or a clipboard.
+//!
+//! Owns: columns, and how many rows are named. Refuses: to lose bytes: what is not named is summed up in one row.
+
+use std::fmt::Write as _;
+
+use crate::report::units;
+
+use super::{Change, Diff, SideReport, StepChange};
+
+/// So many rows of a list are named.
+const ROWS: usize = 20;
+/// Width of a column of bytes.
+const WIDTH: usize = 12;
+
+/// The whole, in lines.
+pub fn text(diff: &Diff) -> String {
+    let mut text = String::new();
+    for (which, side) in [("before", &diff.before), ("after", &diff.after)] {
+        let _ = writeln!(text, "{which:<7} {}", side_text(side));
+    }
+    let _ = writeln!(text, "\n{:>WIDTH$} {:>WIDTH$} {:>WIDTH$}", "before", "after", "difference");
+    row(&mut text, &diff.live, "live");
+    for change in &diff.by_category {
+        row(&mut text, change, &format!("  {}", change.name));
+    }
+    for change in &diff.ledger {
+        row(&mut text, change, &change.name);
+    }
+    list(&mut text, "By scope (of those scopes alone):", "outside all scopes", &diff.by_scope);
+    match &diff.by_line {
+        Some(lines) => list(&mut text, "By line of the program:", "no line recorded", lines),
+        None => text.push_str("\nLines of the program were recorded in neither (memscope run --stacks python).\n"),
+    }
+    if let Some(side) =
+        [&diff.before, &diff.after].into_iter().find(|side| !side.lines).filter(|_| diff.by_line.is_some())
+    {
+        let _ = writeln!(text, "{} has no recorded lines (memscope run --stacks python).", side.name);
+    }
+    steps(&mut text, diff);
+    text
+}
+
+/// A side in a line: its name, and its moment.
+pub(super) fn side_text(side: &SideReport) -> String {
+    if !side.exists {
+        return format!("{}, which has no {}", side.name, moment(&side.asked));
+    }
+    let step = side.step.map_or_else(String::new, |step| format!(", step {step}"));
+    let phase = side.phase.as_ref().map_or_else(String::new, |phase| format!(", {phase}"));
+    format!("{}, {}, at {}{step}{phase}", side.name, moment(&side.asked), units::time(side.time_s))
+}
+
+fn moment(asked: &str) -> String {
+    match asked.split_once(':') {
+        Some(("step", number)) => format!("step {number}"),
+        Some(_) => "moment".to_owned(),
+        None => asked.to_owned(),
+    }
+}
+
+/// Bytes with a sign; nothing where they are the same.
+pub fn difference(bytes: i64) -> String {
+    match bytes {
+        0 => "0".to_owned(),
+        1.. => format!("+{}", units::bytes(bytes.unsigned_abs())),
+        _ => units::signed_bytes(bytes),
+    }
+}
+
+fn row(text: &mut String, change: &Change, name: &str) {
+    let bytes = |side: Option<u64>| side.map_or_else(|| "-".to_owned(), units::bytes);
+    let (before, after) = (bytes(change.before), bytes(change.after));
+    let only = match (change.before, change.after) {
+        (Some(_), None) => " (only before)",
+        (None, Some(_)) => " (only after)",
+        _ => "",
+    };
+    let change = difference(change.difference);
+    let _ = writeln!(text, "{before:>WIDTH$} {after:>WIDTH$} {change:>WIDTH$}  {name}{only}");
+}
+
+fn list(text: &mut String, title: &str, unnamed: &str, rows: &[Change]) {
+    let _ = writeln!(text, "\n{title}");
+    let named = |change: &Change| if change.name.is_empty() { unnamed.to_owned() } else { change.name.clone() };
+    for change in rows.iter().take(ROWS) {
+        row(text, change, &named(change));
+    }
+    let Some(others) = rows.get(ROWS..).filter(|others| !others.is_empty()) else { return };
+    let sum = |of: fn(&Change) -> Option<u64>| others.iter().filter_map(of).fold(0u64, u64::wrapping_add);
+    let rest = Change {
+        before: Some(sum(|change| change.before)),
+        after: Some(sum(|change| change.after)),
+        difference: others.iter().fold(0, |sum, change| change.difference.wrapping_add(sum)),
+        ..Change::default()
+    };
+    row(text, &rest, &units::count(others.len() as u64, "other", "others"));
+}
+
+fn steps(text: &mut String, diff: &Diff) {
+    if diff.steps.is_empty() {
+        return;
+    }
+    let both = units::count(diff.steps_in_both, "step", "steps");
+    let _ = write!(text, "\nPeaks of steps: {both} in both");
+    for (count, which) in [(diff.steps_only_before, "before"), (diff.steps_only_after, "after")] {
+        if count > 0 {
+            let _ = write!(text, ", {} only {which}", units::grouped(count));
+        }
+    }
+    text.push('\n');
+    let mut order: Vec<&StepChange> = diff.steps.iter().filter(|step| step.difference.is_some()).collect();
+    order.sort_by_key(|step| (std::cmp::Reverse(step.difference.map(i64::unsigned_abs)), step.step));
+    order.truncate(ROWS / 2);
+    order.sort_by_key(|step| step.step);
+    for step in order {
+        let change = Change {
+            before: step.before,
+            after: step.after,
+            difference: step.difference.unwrap_or(0),
+            ..Change::default()
+        };
+        row(text, &change, &format!("step {}", step.step));
+    }
+}

@@ -1,0 +1,69 @@
+//! What a part of the session holds at a moment, as one side of a difference.
+//!
+//! Owns: sums by category, scope and line of one pass over what is live. Refuses: the other side (`diff`).
+
+use std::collections::HashMap;
+
+use crate::allocation::{Model, Sites};
+use crate::diff::{Held, Side};
+use crate::journal::entry::Nanoseconds;
+use crate::ledger::EventRows;
+use crate::timeline::{State, Walk};
+
+use super::history::Lane;
+use super::live::Live;
+use super::moment::{Ledgers, Place, place, state_at};
+use super::part::Part;
+use super::query::At;
+
+/// Makes it, of a session that has ended or not, and whose last moment is known.
+pub(super) fn of(model: &Model, walk: &Walk, (part, at): (Part, At), (ended, last): (bool, Nanoseconds)) -> Side {
+    let track = part.track(walk);
+    let exists = match at {
+        At::Step(number) => track.is_some_and(|track| track.step_named(number).is_some()),
+        At::Peak => track.is_some_and(|track| track.figures.live.is_some()),
+        At::Live | At::Time(_) | At::Refused(_) => true,
+    };
+    let state = match place(model, walk, part, at, ended) {
+        Place::Past(_, Some(state)) => state,
+        Place::Past(order, None) => {
+            let time = if let At::Time(time) | At::Refused(time) = at { time } else { Nanoseconds(0) };
+            state_at(model, walk, part, &Ledgers::default(), (order, time))
+        }
+        Place::Now => {
+            State { order: walk.walked.order, time: last, ..track.map(|track| track.now).unwrap_or_default() }
+        }
+    };
+    let mut side = Side { at, exists, state, phase: model.names.text(state.phase), ..Side::default() };
+    side.steps = track.map_or_else(Vec::new, |track| {
+        track.figures.steps.iter().map(|step| (step.number, step.peak.rows.live_bytes())).collect()
+    });
+    let live = Live { model, walk, part, order: state.order, time: state.time };
+    let lane = Lane::Device(part);
+    let mut rows = EventRows::default();
+    let (mut scopes, mut stacks): (HashMap<u32, Held>, HashMap<u32, Held>) = Default::default();
+    for (_, allocation) in live.allocations().filter(|(_, allocation)| lane.counts(model, allocation)) {
+        rows.enter(allocation);
+        if allocation.is_leaf() {
+            scopes.entry(allocation.scope).or_default().add(allocation.requested);
+            stacks.entry(allocation.stack).or_default().add(allocation.requested);
+        }
+    }
+    side.state.rows = rows;
+    let named = |(scope, held): (u32, Held)| Held { name: model.scopes.path(scope, &model.names), ..held };
+    side.scopes = scopes.into_iter().map(named).collect();
+    if !model.stacks.is_empty() {
+        let sites = Sites::of(&model.stacks, &model.names);
+        let named =
+            |(stack, held): (u32, Held)| Held { name: model.stacks.text(sites.site(stack), &model.names), ..held };
+        side.sites = Some(stacks.into_iter().map(named).collect());
+    }
+    side
+}
+
+impl Held {
+    fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.wrapping_add(bytes);
+        self.allocations = self.allocations.wrapping_add(1);
+    }
+}

@@ -35,6 +35,7 @@ pub enum Command {
     Gui(GuiArguments),
     Top(TopArguments),
     Report(ReportArguments),
+    Diff(DiffArguments),
     Export(ExportArguments),
     Recover(RecoverArguments),
     Devices(DevicesArguments),
@@ -429,6 +430,43 @@ pub enum Format {
     Text,
     /// For programs: docs/report.schema.json.
     Json,
+}
+
+/// Says what one profile holds less what another holds: by category, scope and line of the program, and step by step.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Each is looked at where its own live bytes were largest, or at the instant that is given. Of several
+devices the figures are sums. Lines of the program are compared where they were recorded (memscope run --stacks python).
+Exit status: 1 when one of them has no such step.
+
+Examples:
+  memscope diff before.mscope after.mscope
+  memscope diff before.mscope after.mscope --step 12 --json difference.json"
+)]
+pub struct DiffArguments {
+    /// The .mscope file that is subtracted.
+    #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
+    pub before: PathBuf,
+
+    /// The .mscope file from which it is subtracted.
+    #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath)]
+    pub after: PathBuf,
+
+    /// The peak within this step of each; as --at step:N.
+    #[arg(long, value_name = "N", conflicts_with = "at")]
+    pub step: Option<u64>,
+
+    /// The instant of each: peak, end, step:N (the peak within step N), time:S (seconds since the start).
+    #[arg(long, value_name = "INSTANT", default_value = "peak")]
+    pub at: Instant,
+
+    /// Write it as JSON, too (docs/diff.schema.json).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// Replace that file when it exists.
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 /// Writes a profile in an open form.

@@ -39,6 +39,7 @@ fn main() {
         Command::Gui(gui) => commands::gui::gui(gui),
         Command::Top(top) => commands::top::top(top),
         Command::Report(report) => commands::report::report(report),
+        Command::Diff(diff) => commands::diff::diff(diff),
         Command::Export(export) => commands::export::export(export),
         Command::Recover(recover) => commands::recover::recover(recover),
         Command::Devices(devices) => commands::devices::devices(devices),

@@ -5,6 +5,7 @@ pub mod conclude;
 pub mod config;
 pub mod demo;
 pub mod devices;
+pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod gui;

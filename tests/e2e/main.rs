@@ -22,6 +22,7 @@
 //! | `tui_keys.rs` | every key of the dashboard's table does what the help says |
 //! | `tui_leaving.rs` | ways out of the dashboard: status, signals, the terminal as it was |
 //! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
+//! | `diff.rs` | `memscope diff`: figures of the reports, sums, the schema, refusals |
 //! | `gui.rs` | `memscope gui`: where the window's program is looked for, and what is said without it |
 //! | `techniques.rs` | `memscope techniques`: table, JSON, page, refusals, an interrupt |
 //! | `top.rs` | `memscope top`: printed, as JSON, on a pseudo-terminal; signals; ledgers |
@@ -35,6 +36,7 @@ mod anchors;
 mod caching;
 mod claims;
 mod config;
+mod diff;
 mod gui;
 mod house;
 mod kill;

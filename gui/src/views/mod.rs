@@ -2,11 +2,12 @@
 //!
 //! Owns: which there are, and in which order. The timeline is always there; of the others one at a time lies below it.
 
+pub mod segments;
 pub mod timeline;
 
 use crate::view::View;
 
 /// The views that lie below the timeline, in the order of their keys.
 pub fn below() -> Vec<Box<dyn View>> {
-    Vec::new()
+    vec![Box::<segments::Segments>::default()]
 }

@@ -12,7 +12,7 @@ use crate::trace::Trace;
 use crate::window;
 
 /// The JSON report of a moment, of a profile that was written of the session.
-fn report(trace: &Trace, instant: Instant) -> Value {
+pub fn report(trace: &Trace, instant: Instant) -> Value {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("train.mscope");
     let mut model = memscope_core::allocation::Model::new();

@@ -10,6 +10,7 @@
 //! | keys | what keys, menu and pointer do |
 //! | panes | views below the timeline: which is shown, what it is asked for, comparing with another document |
 //! | pictures | snapshots of fixed states |
+//! | segments | the map of segments, and what pins them |
 //!
 //! The sessions are those of the dashboard's tests: both views are shown the same.
 
@@ -20,6 +21,7 @@ mod keys;
 mod opening;
 mod panes;
 mod pictures;
+mod segments;
 #[path = "../../../tui/tests/dashboard/sessions.rs"]
 #[allow(dead_code, reason = "the dashboard's tests use all of them")]
 mod sessions;

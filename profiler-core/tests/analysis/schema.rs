@@ -19,6 +19,17 @@ fn the_checked_in_schema_is_the_one_of_the_code() {
 }
 
 #[test]
+fn the_checked_in_schema_of_a_difference_is_the_one_of_the_code() {
+    const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/diff.schema.json");
+    let text = memscope_core::diff::schema();
+    if std::env::var_os("MEMSCOPE_UPDATE_SCHEMA").is_some() {
+        std::fs::write(PATH, &text).expect("the schema is written");
+    }
+    let checked_in = std::fs::read_to_string(PATH).expect("docs/diff.schema.json is there");
+    assert!(text == checked_in, "docs/diff.schema.json is out of date: run this test with MEMSCOPE_UPDATE_SCHEMA=1");
+}
+
+#[test]
 fn reports_are_valid() {
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(PATH).expect("read")).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");

@@ -28,7 +28,8 @@ impl App {
                 let slices = screens::segments::slices(self);
                 // Each of them is large: no more than are seen.
                 let first = self.segments.first;
-                query.segments = Some(SegmentsQuery { slices, window: first..first + height.max(1), ..SegmentsQuery::default() });
+                query.segments =
+                    Some(SegmentsQuery { slices, window: first..first + height.max(1), ..SegmentsQuery::default() });
             }
             Screen::Steps => query.steps = self.steps.window(height),
         }

@@ -148,7 +148,7 @@ fn three() -> Trace {
     trace.process(0, 1);
     trace.device(0, 0, UUIDS[0], 1 << 30);
     let origin = Origin::Hooked;
-    let mut block = |trace: &mut Trace, address: u64, bytes: u64, category: Category, name: &str| {
+    let block = |trace: &mut Trace, address: u64, bytes: u64, category: Category, name: &str| {
         trace.event(0, Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin });
         let name = trace.name(0, name);
         trace.event(0, Event::Tag { address, name, category, origin: Origin::Tagged });

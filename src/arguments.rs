@@ -343,8 +343,13 @@ pub struct ViewArguments {
 Examples:
   memscope gui memscope-train-4242.mscope
   memscope gui memscope-train-4242.mscope.session
-  memscope gui before.mscope after.mscope")]
+  memscope gui before.mscope after.mscope
+  memscope gui --diff before.mscope after.mscope")]
 pub struct GuiArguments {
+    /// Show what the second of two files holds less what the first holds.
+    #[arg(long, requires = "sources")]
+    pub diff: bool,
+
     /// Each becomes a tab: a .mscope file, a session folder, or the id of a session or of a process of it.
     #[arg(value_name = "FILE|SESSION", value_hint = ValueHint::AnyPath)]
     pub sources: Vec<PathBuf>,

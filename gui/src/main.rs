@@ -9,12 +9,22 @@ use eframe::egui::{IconData, ViewportBuilder};
 use memscope_gui::app::App;
 
 const USAGE: &str = "usage: memscope-gui [FILE|SESSION]...
+       memscope-gui --diff BEFORE AFTER
 
-Opens profiles (.mscope), session folders, or sessions by id or process id, each as a tab.
+Opens profiles (.mscope), session folders, or sessions by id or process id, each as a tab. --diff shows what the second holds less
+what the first holds.
 `memscope gui` starts this program.";
 
 fn main() -> ExitCode {
-    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let mut arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let compares = arguments.first().is_some_and(|argument| argument.as_os_str() == "--diff");
+    if compares {
+        arguments.remove(0);
+        if arguments.len() != 2 {
+            eprintln!("memscope-gui: --diff needs two files\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    }
     match arguments.first().and_then(|argument| argument.to_str()) {
         Some("-h" | "--help") => {
             println!("{USAGE}");
@@ -41,6 +51,9 @@ fn main() -> ExitCode {
     let create = move |creation: &eframe::CreationContext<'_>| {
         let mut app = App::restore(creation);
         arguments.iter().for_each(|path| app.open(path, &creation.egui_ctx));
+        if compares {
+            app.show_view("Diff");
+        }
         Ok(Box::new(app) as Box<dyn eframe::App>)
     };
     match eframe::run_native("memscope-gui", options, Box::new(create)) {

@@ -27,7 +27,7 @@ pub fn gui(arguments: GuiArguments) -> Result<i32> {
              `memscope view` shows the same in a terminal"
         );
     };
-    let error = Command::new(&program).args(&arguments.sources).exec();
+    let error = Command::new(&program).args(arguments.diff.then_some("--diff")).args(&arguments.sources).exec();
     Err(error).with_context(|| format!("cannot start {}", program.display()))
 }
 

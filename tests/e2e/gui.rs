@@ -53,5 +53,7 @@ fn the_window_beside_it_comes_before_one_on_the_path_and_its_status_is_returned(
     };
     assert_eq!(run(&place), (Some(7), "on the path: a.mscope b c\n".into()));
     stand_in(&place.path("bin"), "beside");
+    let output = alone(&place).env("PATH", &path).args(["gui", "--diff", "a", "b"]).output().expect("memscope starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "beside: --diff a b\n");
     assert_eq!(run(&place), (Some(7), "beside: a.mscope b c\n".into()));
 }

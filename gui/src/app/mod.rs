@@ -178,15 +178,25 @@ impl App {
     }
 
     fn shown(&mut self, ui: &mut Ui, theme: &Theme) {
-        let others: Vec<(String, Arc<Answer>)> = (self.tabs.iter().enumerate())
-            .filter(|(position, _)| *position != self.shown)
-            .map(|(_, tab)| (tab.document.name.clone(), Arc::clone(tab.document.answer())))
-            .collect();
+        let others = self.others();
         let Some(tab) = self.tabs.get_mut(self.shown) else { return };
         match tab.document.stage() {
             Stage::Failed(failure) => failed(ui, &failure, theme),
             Stage::Ready => tab.ui(ui, theme, &others),
             Stage::Opening => opening(ui, &tab.document.path),
+        }
+    }
+
+    /// The documents that are not shown: name, and last answer.
+    fn others(&self) -> Vec<(String, Arc<Answer>)> {
+        let others = self.tabs.iter().enumerate().filter(|(position, _)| *position != self.shown);
+        others.map(|(_, tab)| (tab.document.name.clone(), Arc::clone(tab.document.answer()))).collect()
+    }
+
+    /// Shows a view of the document that is shown, by its title.
+    pub fn show_view(&mut self, title: &str) {
+        if let Some(tab) = self.tabs.get_mut(self.shown) {
+            tab.pane = tab.below.iter().position(|view| view.title() == title);
         }
     }
 

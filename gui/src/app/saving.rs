@@ -26,12 +26,13 @@ impl App {
     /// What is shown as text: the session, the moment, and the view.
     pub fn text(&mut self, context: &egui::Context) -> Option<String> {
         let theme = Theme::of(context, self.settings.look.palette());
+        let others = self.others();
         let tab = self.tabs.get_mut(self.shown)?;
         let answer = Arc::clone(tab.document.answer());
         let mut shared = tab.document.shared.clone();
         let mut text = format!("{}\n\n{}\n", header::text(&answer), moment::text(&answer, &shared, &theme));
         text.push_str(&selected::text(&answer, &shared));
-        let context = ViewContext { answer: &answer, shared: &mut shared, theme, others: &[] };
+        let context = ViewContext { answer: &answer, shared: &mut shared, theme, others: &others };
         text.push_str(&tab.current().text(&context));
         Some(text)
     }
@@ -60,10 +61,11 @@ impl App {
     fn write_picture(&mut self, path: &Path, kind: &str, context: &egui::Context) -> anyhow::Result<()> {
         let look = self.settings.look;
         let theme = Theme::of(context, look.palette());
+        let others = self.others();
         let tab = self.tabs.get_mut(self.shown).context("nothing is open")?;
         let answer = Arc::clone(tab.document.answer());
         let mut shared = tab.document.shared.clone();
-        let view = ViewContext { answer: &answer, shared: &mut shared, theme, others: &[] };
+        let view = ViewContext { answer: &answer, shared: &mut shared, theme, others: &others };
         let picture = Picture::of(tab.current(), view, look, SIZE, SCALE);
         let bytes = if kind == "svg" { picture.svg().into_bytes() } else { picture.png()? };
         let failed = || format!("cannot write {}", path.display());

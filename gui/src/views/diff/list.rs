@@ -1,0 +1,150 @@
+//! The rows: live bytes, categories, the ledger, scopes, lines of the program.
+//!
+//! Owns: columns and bars. Refuses: to draw rows that are not seen, and to round a row away: all are there, the largest first.
+
+use eframe::egui::accesskit::Role;
+use eframe::egui::{Align2, Color32, FontId, Rect, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2};
+use memscope_core::Category;
+use memscope_core::diff::{Change, Diff, difference};
+use memscope_core::report::units;
+
+use crate::shared::Selection;
+use crate::view::ViewContext;
+
+const ROW: f32 = 19.0;
+/// Width of a column of figures, and of the bars.
+const FIGURES: f32 = 84.0;
+const BARS: f32 = 110.0;
+
+/// A row on the screen.
+enum Row<'a> {
+    Title(&'static str),
+    Change { change: &'a Change, name: String, leads: Option<Selection>, colour: Option<Category> },
+}
+
+fn rows(diff: &Diff) -> Vec<Row<'_>> {
+    let plain = |change| Row::Change { change, name: change.name.clone(), leads: None, colour: None };
+    let mut rows = vec![plain(&diff.live)];
+    rows.extend(diff.by_category.iter().map(|change| {
+        let category = Category::ALL.into_iter().find(|category| category.name() == change.name);
+        let leads = category.map(Selection::Category);
+        Row::Change { change, name: change.name.clone(), leads, colour: category }
+    }));
+    rows.extend(diff.ledger.iter().map(plain));
+    rows.push(Row::Title("By scope, of those scopes alone"));
+    rows.extend(diff.by_scope.iter().map(|change| {
+        let outside = change.name.is_empty();
+        let name = if outside { "outside all scopes".to_owned() } else { change.name.clone() };
+        let leads = (!outside).then(|| Selection::Scope(change.name.clone()));
+        Row::Change { change, name, leads, colour: None }
+    }));
+    match &diff.by_line {
+        None => rows.push(Row::Title("Lines of the program were recorded in neither (memscope run --stacks python)")),
+        Some(lines) => {
+            rows.push(Row::Title("By line of the program"));
+            rows.extend(lines.iter().map(|change| {
+                let name = if change.name.is_empty() { "no line recorded".to_owned() } else { change.name.clone() };
+                Row::Change { change, name, leads: None, colour: None }
+            }));
+        }
+    }
+    rows
+}
+
+fn side(bytes: Option<u64>) -> String {
+    bytes.map_or("–".to_owned(), units::bytes)
+}
+
+fn only(change: &Change) -> &'static str {
+    match (change.before, change.after) {
+        (Some(_), None) => ", only before",
+        (None, Some(_)) => ", only after",
+        _ => "",
+    }
+}
+
+/// Draws them; a click on a category or scope selects it everywhere.
+pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, diff: &Diff) {
+    let theme = context.theme;
+    let rows = rows(diff);
+    let largest = |row: &Row<'_>| match row {
+        Row::Change { change, .. } => change.difference.unsigned_abs(),
+        Row::Title(_) => 0,
+    };
+    let most = rows.iter().map(largest).max().unwrap_or(0).max(1) as f64;
+    let font = FontId::proportional(12.0);
+    let (head, _) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::hover());
+    for (column, title) in ["before", "after", "difference"].into_iter().enumerate() {
+        let at = pos2(head.left() + (column + 1) as f32 * FIGURES, head.center().y);
+        ui.painter().text(at, Align2::RIGHT_CENTER, title, font.clone(), theme.faint());
+    }
+    ui.spacing_mut().item_spacing.y = 0.0;
+    ScrollArea::vertical().id_salt("difference").auto_shrink(false).show_rows(ui, ROW, rows.len(), |ui, seen| {
+        for row in &rows[seen] {
+            let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::click());
+            let painter = ui.painter_at(rect);
+            let (change, name, leads, colour) = match row {
+                Row::Title(title) => {
+                    painter.text(rect.left_center(), Align2::LEFT_CENTER, *title, font.clone(), theme.accent());
+                    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, *title));
+                    continue;
+                }
+                Row::Change { change, name, leads, colour } => (change, name, leads, colour),
+            };
+            let figures = [side(change.before), side(change.after), difference(change.difference)];
+            let [before, after, changed] = &figures;
+            let label = format!("{name}: before {before}, after {after}, difference {changed}{}", only(change));
+            response.widget_info(|| WidgetInfo::labeled(Role::Button, leads.is_some(), label.as_str()));
+            if leads.as_ref().is_some_and(|leads| context.shared.selection == *leads) {
+                painter.rect_filled(rect, 2.0, theme.selected());
+            } else if response.hovered() && leads.is_some() {
+                painter.rect_filled(rect, 2.0, theme.grid());
+            }
+            for (column, text) in figures.iter().enumerate() {
+                let at = pos2(rect.left() + (column + 1) as f32 * FIGURES, rect.center().y);
+                painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), theme.text());
+            }
+            let left = rect.left() + 3.0 * FIGURES + 10.0;
+            bar(
+                &painter,
+                Rect::from_min_size(pos2(left, rect.top()), vec2(BARS, ROW)),
+                change,
+                most,
+                (theme.warning(), theme.good()),
+            );
+            let colour = colour.map_or(theme.text(), |category| theme.category(category));
+            let text = format!("{name}{}", only(change));
+            painter.text(pos2(left + BARS + 10.0, rect.center().y), Align2::LEFT_CENTER, text, font.clone(), colour);
+            if response.clicked()
+                && let Some(leads) = leads
+            {
+                context.shared.toggle(leads.clone());
+            }
+            response.on_hover_text(explained(change, name));
+        }
+    });
+}
+
+/// To the right what grew, to the left what shrank.
+fn bar(painter: &eframe::egui::Painter, rect: Rect, change: &Change, most: f64, (more, less): (Color32, Color32)) {
+    let middle = rect.center().x;
+    let width = (change.difference as f64 / most * f64::from(rect.width() / 2.0)) as f32;
+    let colour = if width > 0.0 { more } else { less };
+    let (left, right) = (middle.min(middle + width), middle.max(middle + width));
+    painter.rect_filled(Rect::from_x_y_ranges(left..=right, rect.top() + 4.0..=rect.bottom() - 4.0), 0.0, colour);
+}
+
+/// To the byte.
+fn explained(change: &Change, name: &str) -> String {
+    let side = |which: &str, bytes: Option<u64>, allocations: Option<u64>| {
+        let count = allocations
+            .map_or_else(String::new, |count| format!(" in {}", units::count(count, "allocation", "allocations")));
+        format!("{which}: {}{count}", bytes.map_or("not there".to_owned(), units::exact))
+    };
+    format!(
+        "{name}\n{}\n{}\ndifference: {} B",
+        side("before", change.before, change.allocations_before),
+        side("after", change.after, change.allocations_after),
+        change.difference,
+    )
+}

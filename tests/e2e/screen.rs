@@ -72,6 +72,8 @@ impl Screen {
             command.pre_exec(move || {
                 libc::setsid();
                 libc::ioctl(raw, libc::TIOCSCTTY, 0);
+                // As in a terminal: the tests themselves may run under nohup(1), which is inherited.
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
                 Ok(())
             })
         };

@@ -1,8 +1,9 @@
 //! Runs the binary in a folder of its own and reads what it left.
 
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -111,6 +112,28 @@ impl Place {
         names.sort();
         names
     }
+}
+
+/// Runs `memscope run` of a program that waits for a line once memory is out: what was said by then and what was said in all, as
+/// [`flat`], and the rest of its output. If nothing is said before the program ends, this fails, and if nothing is said while it
+/// waits, this never ends.
+pub fn told_while_it_waits(command: &mut Command) -> (String, String, Output) {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().expect("memscope starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut said = String::new();
+    while !said.contains("To do:") {
+        assert_ne!(stderr.read_line(&mut said).expect("text"), 0, "ended without a word: {said}");
+    }
+    let first = flat(&said);
+    child.stdin.take().expect("piped").write_all(b"\n").expect("the program still reads");
+    stderr.read_to_string(&mut said).expect("text");
+    (first, flat(&said), child.wait_with_output().expect("memscope ends"))
+}
+
+/// Words without the breaks between lines.
+pub fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 pub fn stdout(output: &Output) -> String {

@@ -1,38 +1,14 @@
 //! Out of memory of programs without a framework: said on the terminal at once, while they still run, and in full three times.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::Stdio;
 
-use crate::memscope::{Place, stderr};
-
-/// Words without the breaks between lines.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
+use crate::memscope::{Place, flat, stderr, told_while_it_waits};
 
 /// Runs the program on a device of 1 GiB, and gives what was said while it waited, and in all.
 fn waits(place: &Place, program: &Path, arguments: &[&str]) -> (String, String) {
-    let mut child = place
-        .memscope()
-        .args(["run", "-f", "-o", "p.mscope", "--device", "1GiB", "--"])
-        .arg(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("memscope starts");
-    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-    let mut said = String::new();
-    // The program waits: if nothing is said before it ends, this never ends.
-    while !said.contains("To do:") {
-        assert_ne!(stderr.read_line(&mut said).expect("text"), 0, "ended without a word: {said}");
-    }
-    let first = flat(&said);
-    child.stdin.take().expect("piped").write_all(b"\n").expect("the program still reads");
-    stderr.read_to_string(&mut said).expect("text");
-    let output = child.wait_with_output().expect("memscope ends");
+    let mut command = place.memscope();
+    command.args(["run", "-f", "-o", "p.mscope", "--device", "1GiB", "--"]).arg(program).args(arguments);
+    let (first, said, output) = told_while_it_waits(&mut command);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "refused with 2\n");
     (first, said)

@@ -2,14 +2,12 @@
 //!
 //! Sizes are arithmetic, and PyTorch's own messages stand beside. Lines are looked up in the programs by a mark.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use memscope_core::profile::Profile;
 use serde_json::Value;
 
-use crate::memscope::{Place, number, stderr, stdout};
+use crate::memscope::{Place, number, stderr, stdout, told_while_it_waits};
 use crate::torch::python;
 
 const MIB: u64 = 1 << 20;
@@ -23,11 +21,6 @@ fn line(name: &str, mark: &str) -> String {
     let text = std::fs::read_to_string(program(name)).expect("the program is there");
     let position = text.lines().position(|line| line.ends_with(&format!("# LINE {mark}"))).expect("a marked line");
     format!("{name}.py:{}", position + 1)
-}
-
-/// Words without the breaks between lines.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn oom(findings: &Value) -> &Value {
@@ -80,25 +73,9 @@ fn a_full_device_is_told_at_the_tensor_that_did_not_fit() {
 
 /// Runs a program that waits after its first error: what was said by then, what was said in all, and what it printed.
 fn waits(place: &Place, python: &Path, name: &str) -> (String, String, Value) {
-    let mut child = place
-        .memscope()
-        .args(["run", "-f", "-o", "p.mscope", "--json", "r.json", "--device", "3GiB", "--"])
-        .args([python, &program(name)])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("memscope starts");
-    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-    let mut said = String::new();
-    // The program waits: if nothing is said before it ends, this never ends.
-    while !said.contains("To do:") {
-        assert_ne!(stderr.read_line(&mut said).expect("text"), 0, "ended without a word: {said}");
-    }
-    let first = flat(&said);
-    child.stdin.take().expect("piped").write_all(b"\n").expect("the program still reads");
-    stderr.read_to_string(&mut said).expect("text");
-    let output = child.wait_with_output().expect("memscope ends");
+    let mut command = place.memscope();
+    command.args(["run", "-f", "-o", "p.mscope", "--json", "r.json", "--device", "3GiB", "--"]);
+    let (first, said, output) = told_while_it_waits(command.args([python, &program(name)]));
     assert!(output.status.success(), "{said}");
     (first, said, serde_json::from_slice(&output.stdout).expect("JSON"))
 }
@@ -117,8 +94,7 @@ fn module_line_and_cause_are_told_while_the_program_runs() {
         ("", "", line("out_of_memory", "pieces") + " in in_pieces."),
     ];
     assert_eq!(messages.len(), 3, "{said}");
-    let all = flat(&said);
-    let parts: Vec<&str> = all.split("memscope: process ").collect();
+    let parts: Vec<&str> = said.split("memscope: process ").collect();
     for (number, (scope, phase, line)) in places.iter().enumerate() {
         let size = format!("Tried to allocate {}. ", tried[number]);
         assert!(messages[number].contains(&size) || messages[number].contains("1.00 GiB"), "{}", messages[number]);
@@ -139,8 +115,7 @@ fn a_backend_that_reports_nothing_is_told_at_once_too() {
     let place = Place::new();
     let (first, said, printed) = waits(&place, &python, "pools");
     assert_eq!(printed["messages"].as_array().map(Vec::len), Some(3), "{printed}");
-    let all = flat(&said);
-    let parts: Vec<&str> = all.split("memscope: process ").collect();
+    let parts: Vec<&str> = said.split("memscope: process ").collect();
     let (layer, tensor) = (line("pools", "layer") + " in Block.forward", line("pools", "tensor") + " in tensor");
     for (told, asked, places) in [
         (parts[1], "1.00 GiB", ["scope Block/mlp.0", "phase forward", layer.as_str()]),

@@ -62,6 +62,15 @@ fn findings(trace: &Trace) -> Vec<Finding> {
     trace.model().report(Instant::Peak).expect("a report").findings
 }
 
+/// The findings of the profile that is written of it.
+fn through_profile(trace: &Trace) -> Vec<Finding> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("p.mscope");
+    profile::write(&trace.model(), &path, false).expect("written");
+    let again = Profile::open(&path).and_then(|profile| profile.model()).expect("read");
+    again.report(Instant::Peak).expect("a report").findings
+}
+
 fn oom(findings: &[Finding]) -> &Oom {
     let mut ooms = findings.iter().filter_map(|finding| match &finding.detail {
         Detail::Oom(oom) => Some(oom),
@@ -90,12 +99,7 @@ fn an_error_that_reached_the_program_is_told_once_with_its_line_and_its_cause() 
     // 1024 in all, 24 free, 700 granted.
     assert_eq!((found.outside, found.other_processes), (Some(300 * MIB), Some(60 * MIB)));
     insta::assert_snapshot!("pytorch_out_of_memory", finding(&findings[0], Style::Plain));
-    // The profile has it too.
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("p.mscope");
-    profile::write(&trace.model(), &path, false).expect("written");
-    let again = Profile::open(&path).and_then(|profile| profile.model()).expect("read");
-    assert_eq!(again.report(Instant::Peak).expect("a report").findings, findings);
+    assert_eq!(through_profile(&trace), findings, "the profile has it too");
 }
 
 #[test]
@@ -241,11 +245,7 @@ fn a_pools_second_try_is_the_one_that_counts() {
     trace.end(1);
     let all = findings(&trace);
     assert_eq!(oom(&all).refusals, 3);
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("p.mscope");
-    profile::write(&trace.model(), &path, false).expect("written");
-    let again = Profile::open(&path).and_then(|profile| profile.model()).expect("read");
-    assert_eq!(again.report(Instant::Peak).expect("a report").findings, all);
+    assert_eq!(through_profile(&trace), all);
 }
 
 #[test]

@@ -108,14 +108,18 @@ fn ranges(last: u64, peak: u64) -> Vec<std::ops::Range<Nanoseconds>> {
     spans.into_iter().map(|(from, to)| Nanoseconds(from)..Nanoseconds(to)).collect()
 }
 
-#[test]
-fn every_bucket_shows_its_largest_moment_at_every_zoom() {
+/// The session, ended: its explorer, its blocks, and its last moment.
+fn ended() -> (Explorer, Vec<Block>, u64) {
     let (mut trace, blocks) = session();
     trace.end(0);
-    let mut explorer = explorer(&trace.entries, Limits::NONE);
+    (explorer(&trace.entries, Limits::NONE), blocks, trace.now)
+}
+
+#[test]
+fn every_bucket_shows_its_largest_moment_at_every_zoom() {
+    let (mut explorer, blocks, last) = ended();
     let moments = moments(&blocks);
-    let peak = blocks[(BLOCKS / 2) as usize].birth;
-    for range in ranges(trace.now, peak) {
+    for range in ranges(last, blocks[(BLOCKS / 2) as usize].birth) {
         for buckets in [1, 3, 100, 2048] {
             let answer = ask(&mut explorer, Some(WindowQuery { range: range.clone(), buckets }), None);
             let view = answer.window.expect("asked for");
@@ -137,15 +141,12 @@ fn every_bucket_shows_its_largest_moment_at_every_zoom() {
 
 #[test]
 fn the_largest_are_drawn_and_all_others_are_summed_up() {
-    let (mut trace, blocks) = session();
-    trace.end(0);
-    let mut explorer = explorer(&trace.entries, Limits::NONE);
+    let (mut explorer, blocks, last) = ended();
     let moments = moments(&blocks);
-    let peak = blocks[(BLOCKS / 2) as usize].birth;
-    for range in ranges(trace.now, peak) {
+    for range in ranges(last, blocks[(BLOCKS / 2) as usize].birth) {
         let query = BandsQuery { range: range.clone(), limit: 50, columns: 200, ..BandsQuery::default() };
         let view = ask(&mut explorer, None, Some(query)).bands.expect("asked for");
-        let (start, end) = (range.start.0, range.end.0.min(trace.now + 1));
+        let (start, end) = (range.start.0, range.end.0.min(last + 1));
         let mut alive: Vec<&Block> = blocks.iter().filter(|block| block.birth < end && block.death > start).collect();
         assert_eq!((view.alive, view.merged()), (alive.len() as u64, alive.len().saturating_sub(50) as u64));
         let area = |block: &&Block| {
@@ -180,10 +181,8 @@ fn the_largest_are_drawn_and_all_others_are_summed_up() {
 
 #[test]
 fn a_filter_draws_only_what_it_lets_through() {
-    let (mut trace, blocks) = session();
-    trace.end(0);
-    let mut explorer = explorer(&trace.entries, Limits::NONE);
-    let range = Nanoseconds(0)..Nanoseconds(trace.now);
+    let (mut explorer, blocks, last) = ended();
+    let range = Nanoseconds(0)..Nanoseconds(last);
     let query = BandsQuery { range, limit: 8000, filter: "category:weights >900".into(), ..BandsQuery::default() };
     let view = ask(&mut explorer, None, Some(query.clone())).bands.expect("asked for");
     let lets = |block: &&Block| block.category == Category::Weights && block.bytes > 900;

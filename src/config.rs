@@ -130,26 +130,9 @@ impl Config {
             Some("0" | "false" | "no") => Ok(Some((false, name))),
             Some(other) => bail!("{name}={other}: write 1 or 0"),
         };
-        let stacks = match variable(names::STACKS) {
-            None => None,
-            Some(text) => {
-                let named = <Stacks as ValueEnum>::from_str(&text, true);
-                let named = named.map_err(|_| anyhow::anyhow!("{}={text}: write module or python", names::STACKS))?;
-                Some((named, names::STACKS))
-            }
-        };
-        let palette = match variable(names::PALETTE) {
-            None => variable("NO_COLOR").map(|_| (Palette::Mono, "NO_COLOR")),
-            Some(text) => {
-                let named = <Palette as ValueEnum>::from_str(&text, true);
-                Some((
-                    named.map_err(|_| {
-                        anyhow::anyhow!("{}={text}: write default, color-blind or mono", names::PALETTE)
-                    })?,
-                    names::PALETTE,
-                ))
-            }
-        };
+        let stacks = named(variable, names::STACKS, "module or python")?;
+        let palette = named(variable, names::PALETTE, "default, color-blind or mono")?
+            .or_else(|| variable("NO_COLOR").map(|_| (Palette::Mono, "NO_COLOR")));
         let ascii = flag(names::ASCII)?.map(|(value, name)| (Some(value), name));
         Ok(Config {
             tui: setting(flag(names::TUI)?, file.tui, false),
@@ -209,6 +192,17 @@ fn setting<T>(variable: Option<(T, &'static str)>, file: Option<T>, default: T) 
 }
 
 /// A value as the file spells it.
+/// What a variable names of a few values; with its own name, as the source.
+fn named<T: ValueEnum>(
+    variable: &dyn Fn(&str) -> Option<String>,
+    name: &'static str,
+    choice: &str,
+) -> Result<Option<(T, &'static str)>> {
+    let Some(text) = variable(name) else { return Ok(None) };
+    let value = T::from_str(&text, true).map_err(|_| anyhow::anyhow!("{name}={text}: write {choice}"))?;
+    Ok(Some((value, name)))
+}
+
 fn word<T: ValueEnum>(value: T) -> String {
     value.to_possible_value().map_or_else(String::new, |value| format!("\"{}\"", value.get_name()))
 }

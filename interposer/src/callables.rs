@@ -179,7 +179,6 @@ unsafe extern "C" fn told(watch: Object, parameter: Object) -> Object {
     // SAFETY: the lock is held; the shim has called `arrange`.
     unsafe {
         let tools = tools();
-        let python = &tools.python;
         match (tools.number_of(watch), tools.gradient_of(parameter)) {
             (Some(name), Some(address)) => {
                 let (name, category) = (TextId(name), Category::Gradients);
@@ -187,18 +186,8 @@ unsafe extern "C" fn told(watch: Object, parameter: Object) -> Object {
                 none()
             }
             _ => {
-                (python.clear)();
-                let arguments = (python.new_tuple)(2);
-                if arguments.is_null() {
-                    return null_mut();
-                }
-                for (index, argument) in [watch, parameter].into_iter().enumerate() {
-                    (python.keep)(argument);
-                    (python.set_tuple_item)(arguments, index as isize, argument);
-                }
-                let result = (python.call)(tools.unusual, arguments);
-                (python.release)(arguments);
-                result
+                (tools.python.clear)();
+                tools.call_with(tools.unusual, [watch, parameter])
             }
         }
     }
@@ -211,14 +200,44 @@ impl Tools {
     /// The interpreter's lock is held.
     unsafe fn number_of(&self, watch: Object) -> Option<u64> {
         // SAFETY: the caller's promise; each object is checked before its use.
+        unsafe { self.taken((self.python.attribute)(watch, self.gradient)) }
+    }
+
+    /// The number that a new reference is to, which is let go; `None` for null.
+    ///
+    /// # Safety
+    /// The interpreter's lock is held.
+    unsafe fn taken(&self, number: Object) -> Option<u64> {
+        // SAFETY: the caller's promise.
         unsafe {
-            let number = (self.python.attribute)(watch, self.gradient);
             if number.is_null() {
                 return None;
             }
             let value = (self.python.integer_of)(number);
             (self.python.release)(number);
             Some(value)
+        }
+    }
+
+    /// Calls a function; null where it raised, or there was no memory for its arguments.
+    ///
+    /// # Safety
+    /// The interpreter's lock is held.
+    unsafe fn call_with<const COUNT: usize>(&self, function: Object, given: [Object; COUNT]) -> Object {
+        let python = &self.python;
+        // SAFETY: the caller's promise; the tuple takes over a reference to each argument.
+        unsafe {
+            let arguments = (python.new_tuple)(COUNT as isize);
+            if arguments.is_null() {
+                return null_mut();
+            }
+            for (index, argument) in given.into_iter().enumerate() {
+                (python.keep)(argument);
+                (python.set_tuple_item)(arguments, index as isize, argument);
+            }
+            let result = (python.call)(function, arguments);
+            (python.release)(arguments);
+            result
         }
     }
 
@@ -270,23 +289,7 @@ impl Tools {
 
     /// Where a tensor's memory is; `None` where it has none.
     unsafe fn address_of(&self, tensor: Object) -> Option<u64> {
-        let python = &self.python;
-        // SAFETY: the interpreter's lock is held; each object is checked before its use.
-        unsafe {
-            let arguments = (python.new_tuple)(1);
-            if arguments.is_null() {
-                return None;
-            }
-            (python.keep)(tensor);
-            (python.set_tuple_item)(arguments, 0, tensor);
-            let number = (python.call)(self.data_ptr, arguments);
-            (python.release)(arguments);
-            if number.is_null() {
-                return None;
-            }
-            let address = (python.integer_of)(number);
-            (python.release)(number);
-            (address != 0).then_some(address)
-        }
+        // SAFETY: the interpreter's lock is held.
+        unsafe { self.taken(self.call_with(self.data_ptr, [tensor])).filter(|address| *address != 0) }
     }
 }

@@ -102,8 +102,13 @@ impl App {
     }
 
     fn set_cursor(&mut self, time: u64) {
+        self.go(At::Time(Nanoseconds(time)));
+    }
+
+    /// To a moment; what is seen of time stays, or moves so that the moment is seen.
+    fn go(&mut self, at: At) {
         self.window.begin = self.span().start;
-        self.at = At::Time(Nanoseconds(time));
+        self.at = at;
         self.window.begin = self.span().start;
     }
 
@@ -147,9 +152,7 @@ impl App {
         };
         let after = |cursor: u64| refusals.iter().find(|time| **time > cursor);
         let time = *self.cursor().and_then(after).unwrap_or(first);
-        self.window.begin = self.span().start;
-        self.at = At::Refused(Nanoseconds(time));
-        self.window.begin = self.span().start;
+        self.go(At::Refused(Nanoseconds(time)));
         if refusals.len() > 1 {
             let number = refusals.iter().filter(|other| **other <= time).count();
             self.say(format!("Refused allocation {number} of {}.", refusals.len()));

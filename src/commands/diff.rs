@@ -16,12 +16,7 @@ use crate::output::{print, say};
 /// Prints the difference.
 pub fn diff(arguments: DiffArguments) -> Result<i32> {
     let json = arguments.json.as_deref().map(|path| conclude::resolve(path, arguments.force)).transpose()?;
-    let at = match arguments.step.map_or(arguments.at, Instant::Step) {
-        Instant::Peak => At::Peak,
-        Instant::End => At::Live,
-        Instant::Step(number) => At::Step(number),
-        Instant::Time(time) => At::Time(time),
-    };
+    let at = At::from(arguments.step.map_or(arguments.at, Instant::Step));
     // One after the other: each is let go before the next is read.
     let before = side(&arguments.before, at)?;
     let after = side(&arguments.after, at)?;

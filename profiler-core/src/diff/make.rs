@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::explorer::{At, STACKED};
+use crate::explorer::STACKED;
 use crate::ledger::EventRows;
 use crate::report::{Instant, seconds, together};
 
@@ -55,15 +55,9 @@ impl Diff {
 
 impl SideReport {
     fn of(name: &str, side: &Side) -> SideReport {
-        let asked = match side.at {
-            At::Live => Instant::End,
-            At::Peak => Instant::Peak,
-            At::Step(number) => Instant::Step(number),
-            At::Time(time) | At::Refused(time) => Instant::Time(time),
-        };
         SideReport {
             name: name.to_owned(),
-            asked: asked.to_string(),
+            asked: Instant::from(side.at).to_string(),
             exists: side.exists,
             time_s: seconds(side.state.time),
             step: side.state.step,

@@ -46,9 +46,29 @@ pub(super) fn side_text(side: &SideReport) -> String {
     if !side.exists {
         return format!("{}, which has no {}", side.name, moment(&side.asked));
     }
-    let step = side.step.map_or_else(String::new, |step| format!(", step {step}"));
-    let phase = side.phase.as_ref().map_or_else(String::new, |phase| format!(", {phase}"));
-    format!("{}, {}, at {}{step}{phase}", side.name, moment(&side.asked), units::time(side.time_s))
+    format!("{}, {}, {}", side.name, moment(&side.asked), side.place())
+}
+
+impl SideReport {
+    /// When, and in which step and phase.
+    pub fn place(&self) -> String {
+        let step = self.step.map_or_else(String::new, |step| format!(", step {step}"));
+        let phase = self.phase.as_ref().map_or_else(String::new, |phase| format!(", {phase}"));
+        format!("at {}{step}{phase}", units::time(self.time_s))
+    }
+}
+
+impl Diff {
+    /// How many steps both have, and how many only one has.
+    pub fn steps_text(&self) -> String {
+        let mut text = format!("{} in both", units::count(self.steps_in_both, "step", "steps"));
+        for (count, which) in [(self.steps_only_before, "before"), (self.steps_only_after, "after")] {
+            if count > 0 {
+                let _ = write!(text, ", {} only {which}", units::grouped(count));
+            }
+        }
+        text
+    }
 }
 
 fn moment(asked: &str) -> String {
@@ -101,14 +121,7 @@ fn steps(text: &mut String, diff: &Diff) {
     if diff.steps.is_empty() {
         return;
     }
-    let both = units::count(diff.steps_in_both, "step", "steps");
-    let _ = write!(text, "\nPeaks of steps: {both} in both");
-    for (count, which) in [(diff.steps_only_before, "before"), (diff.steps_only_after, "after")] {
-        if count > 0 {
-            let _ = write!(text, ", {} only {which}", units::grouped(count));
-        }
-    }
-    text.push('\n');
+    let _ = writeln!(text, "\nPeaks of steps: {}", diff.steps_text());
     let mut order: Vec<&StepChange> = diff.steps.iter().filter(|step| step.difference.is_some()).collect();
     order.sort_by_key(|step| (std::cmp::Reverse(step.difference.map(i64::unsigned_abs)), step.step));
     order.truncate(ROWS / 2);

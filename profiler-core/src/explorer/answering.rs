@@ -93,10 +93,7 @@ impl Explorer {
         let (order, time) = match place {
             Place::Now => (self.walk.walked.order, self.last_time()),
             Place::Past(order, Some(state)) => (order, state.time),
-            Place::Past(order, None) => {
-                let time = if let At::Time(time) | At::Refused(time) = query.at { time } else { Nanoseconds(0) };
-                (order, time)
-            }
+            Place::Past(order, None) => (order, query.at.time().unwrap_or_default()),
         };
         let asked = Asked { part, at: query.at, order, time, stamp: Stamp { order, past } };
         let findings = self.findings(asked.stamp);

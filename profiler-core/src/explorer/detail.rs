@@ -9,7 +9,7 @@ use super::answer::AllocationRow;
 use super::history::{History, Source};
 use super::part::Positions;
 use super::query::Pick;
-use super::rows::{allocation_row, identity};
+use super::rows::{allocation_row, is_picked, pick};
 
 /// One allocation.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,7 +40,7 @@ pub(super) fn find(
     pick: Pick,
 ) -> Option<AllocationDetail> {
     let after = history.last_before(source, pick.birth);
-    let kept = |id: &u32| source.birth(*id) == pick.birth && identity(source.allocation(*id)) == pick.id;
+    let kept = |id: &u32| is_picked(source.model, *id, pick);
     let born = history.between(source, (after, u32::MAX)).take_while(|turn| turn.time <= pick.birth);
     let found = born.filter(|turn| !turn.ends).map(|turn| turn.id).find(kept);
     // What began before the changes that are kept, or was read late, is not among those of its time.
@@ -60,8 +60,6 @@ fn detail(source: Source<'_>, positions: &Positions, id: u32) -> AllocationDetai
         thread: allocation.thread,
         scope: allocation.scope,
         container: allocation.is(flag::CONTAINER),
-        inside: inside
-            .filter(|id| (*id as usize) < model.allocations.len())
-            .map(|id| Pick { id: identity(source.allocation(id)), birth: source.birth(id) }),
+        inside: inside.filter(|id| (*id as usize) < model.allocations.len()).map(|id| pick(model, id)),
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::findings::{Detail, Finding, Largest};
 use crate::journal::entry::Nanoseconds;
+use crate::report::nanoseconds;
 
 use super::answer::{DeviceView, ProcessView};
 
@@ -36,8 +37,7 @@ impl Gravest {
         let process = processes.iter().position(|process| process.pid == oom.pid);
         Some(Gravest {
             finding,
-            // Seconds as written hold nanoseconds exactly for 52 days.
-            time: Nanoseconds((oom.time_s * 1e9).round() as u64),
+            time: nanoseconds(oom.time_s),
             device: device.map(|device| device as u16),
             process: process.map(|process| process as u32),
             requested: oom.requested,

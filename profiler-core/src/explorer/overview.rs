@@ -5,10 +5,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use crate::journal::entry::Nanoseconds;
-use crate::ledger::{CATEGORIES, EventRows};
+use crate::ledger::EventRows;
 use crate::profile::Profile;
-use crate::report::{self, ByCategory, Ledger, Snapshot, StepReport};
+use crate::report::{self, Ledger, Snapshot, StepReport, nanoseconds};
 use crate::timeline::State;
 
 use super::answer::{Answer, DeviceView, MomentView, Running, ScopeTotal, SessionView, StepView};
@@ -53,7 +52,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
     let marks = steps::thinned(all.iter().map(|step| (step.begin, step.number)), 0);
     let scopes = report.end.iter().flat_map(|end| &end.top_scope_groups).map(|scope| ScopeTotal {
         path: scope.scope.clone(),
-        live: numbers(&scope.by_category),
+        live: scope.by_category.numbers(),
         allocations: scope.allocations,
     });
     Ok(Answer {
@@ -62,7 +61,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
             state: Running::Ended,
             reading: true,
             exit_status: report.exit_status,
-            last_time: time(report.duration_s),
+            last_time: nanoseconds(report.duration_s),
             allocations: profile.allocations(),
             dropped_events: report.dropped_events,
             ..SessionView::default()
@@ -93,10 +92,10 @@ fn views(steps: &[StepReport]) -> Vec<StepView> {
         before = step.live_at_end;
         StepView {
             number: step.step,
-            begin: time(step.begin_s),
-            end: step.end_s.map(time),
+            begin: nanoseconds(step.begin_s),
+            end: step.end_s.map(nanoseconds),
             peak: step.peak.bytes,
-            at_peak: numbers(&step.by_category),
+            at_peak: step.by_category.numbers(),
             growth,
             ..StepView::default()
         }
@@ -104,19 +103,10 @@ fn views(steps: &[StepReport]) -> Vec<StepView> {
     steps.iter().map(view).collect()
 }
 
-fn time(seconds: f64) -> Nanoseconds {
-    // Seconds as written hold nanoseconds exactly for 52 days.
-    Nanoseconds((seconds * 1e9).round() as u64)
-}
-
-fn numbers(by: &ByCategory) -> [u64; CATEGORIES] {
-    [by.unknown, by.weights, by.gradients, by.activations, by.optimizer, by.inputs, by.workspace]
-}
-
 fn rows(rows: &report::Rows) -> EventRows {
     EventRows {
         reserved: rows.reserved,
-        live: numbers(&rows.by_category),
+        live: rows.by_category.numbers(),
         rounding: rows.rounding,
         cached: rows.cached,
     }
@@ -124,7 +114,7 @@ fn rows(rows: &report::Rows) -> EventRows {
 
 fn state(ledger: &Ledger, step: Option<u64>) -> State {
     let (rows, managed) = (rows(&ledger.rows), rows(&ledger.managed));
-    State { order: 0, time: time(ledger.time_s), step, phase: 0, rows, managed }
+    State { order: 0, time: nanoseconds(ledger.time_s), step, phase: 0, rows, managed }
 }
 
 fn moment(snapshot: &Snapshot) -> MomentView {

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use crate::journal::entry::Nanoseconds;
+use crate::report::Instant;
 
 /// Everything that a view wants to know at once. The cheap parts of an [`super::Answer`] are always there; a list is made
 /// only when it is asked for.
@@ -83,6 +84,38 @@ pub enum At {
     /// Right after the last allocation that was refused at this time; without one, as [`At::Time`]. A program that ends because
     /// of it may give its memory back at that very time: what filled memory is seen here.
     Refused(Nanoseconds),
+}
+
+impl At {
+    /// The time that was asked for; `None` where something else says which moment it is.
+    pub const fn time(self) -> Option<Nanoseconds> {
+        match self {
+            At::Time(time) | At::Refused(time) => Some(time),
+            At::Live | At::Peak | At::Step(_) => None,
+        }
+    }
+}
+
+impl From<Instant> for At {
+    fn from(instant: Instant) -> At {
+        match instant {
+            Instant::Peak => At::Peak,
+            Instant::End => At::Live,
+            Instant::Step(number) => At::Step(number),
+            Instant::Time(time) => At::Time(time),
+        }
+    }
+}
+
+impl From<At> for Instant {
+    fn from(at: At) -> Instant {
+        match at {
+            At::Live => Instant::End,
+            At::Peak => Instant::Peak,
+            At::Step(number) => Instant::Step(number),
+            At::Time(time) | At::Refused(time) => Instant::Time(time),
+        }
+    }
 }
 
 /// The live allocations: which, in what order, and how many of them as text.

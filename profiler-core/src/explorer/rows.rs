@@ -14,7 +14,7 @@ use super::answer::{AllocationRow, GroupRow, Row, RowsView};
 use super::filter::{Filter, label, step_of};
 use super::live::Live;
 use super::part::{Positions, birth_time};
-use super::query::{Column, Grouping, RowsQuery};
+use super::query::{Column, Grouping, Pick, RowsQuery};
 
 /// Rows that are sorted at once; those behind them are when somebody looks at them.
 const HEAD: usize = 1 << 12;
@@ -248,9 +248,21 @@ pub(super) fn allocation_row(model: &Model, positions: &Positions, id: u32) -> A
     }
 }
 
+/// How a view means an allocation.
+pub(super) fn pick(model: &Model, id: u32) -> Pick {
+    let allocation = &model.allocations[id as usize];
+    Pick { id: identity(allocation), birth: birth_time(model, allocation) }
+}
+
+/// True for the allocation that is meant.
+pub(super) fn is_picked(model: &Model, id: u32, pick: Pick) -> bool {
+    let allocation = &model.allocations[id as usize];
+    birth_time(model, allocation) == pick.birth && identity(allocation) == pick.id
+}
+
 /// Tells an allocation from all others, whatever the model has forgotten: nothing else began at this address, in this process,
 /// at this tick, and is a leaf. 64 bits of a hash: of a million at once, two are alike once in 30 million sessions.
-pub(super) fn identity(allocation: &Allocation) -> u64 {
+fn identity(allocation: &Allocation) -> u64 {
     let mut hash = 0x9e37_79b9_7f4a_7c15_u64;
     for part in [allocation.address, allocation.birth_ticks, u64::from(allocation.process)] {
         // The mixing of splitmix64, by Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.

@@ -27,8 +27,7 @@ pub(super) fn of(model: &Model, walk: &Walk, (part, at): (Part, At), (ended, las
     let state = match place(model, walk, part, at, ended) {
         Place::Past(_, Some(state)) => state,
         Place::Past(order, None) => {
-            let time = if let At::Time(time) | At::Refused(time) = at { time } else { Nanoseconds(0) };
-            state_at(model, walk, part, &Ledgers::default(), (order, time))
+            state_at(model, walk, part, &Ledgers::default(), (order, at.time().unwrap_or_default()))
         }
         Place::Now => {
             State { order: walk.walked.order, time: last, ..track.map(|track| track.now).unwrap_or_default() }

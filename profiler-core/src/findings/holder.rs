@@ -103,15 +103,11 @@ impl Largest {
                 scopes.entry((allocation.scope, allocation.origin)).or_default().enter(allocation);
             }
         }
-        let add = |mut sum: Sum, more: Sum| {
-            sum.merge(&more);
-            sum
-        };
         let texts = scopes
             .into_iter()
             .map(|((scope, origin), sum)| (model.scopes.path(scope, &model.names), (), BySource::of(origin, sum)));
         let mut together: Vec<(String, BySource)> =
-            report::together(texts, |one, other| one.and(&other, add)).map(|(path, (), sums)| (path, sums)).collect();
+            report::together(texts, BySource::and).map(|(path, (), sums)| (path, sums)).collect();
         together.sort_by(|(path, sums), (other, more)| {
             (Reverse(sums.all().bytes()), path).cmp(&(Reverse(more.all().bytes()), other))
         });
@@ -153,8 +149,8 @@ impl BySource {
         BySource(ORIGINS.map(|known| if known == origin { sum } else { Sum::default() }))
     }
 
-    fn and(mut self, other: &BySource, add: impl Fn(Sum, Sum) -> Sum) -> BySource {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum = add(*sum, more));
+    fn and(mut self, other: BySource) -> BySource {
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, more)| sum.merge(more));
         self
     }
 

@@ -211,10 +211,7 @@ fn live_in_group(table: &Table<Slice>, group: usize, when: When) -> TableResult<
         let all = table.column(group, name)?.numbers();
         Ok::<Vec<Option<u64>>, ParquetError>(live.iter().map(|row| all.get(*row).copied().flatten()).collect())
     };
-    let pick_added = |name: &str| {
-        let all = if table.has(name) { table.column(group, name)?.numbers() } else { Vec::new() };
-        Ok::<Vec<Option<u64>>, ParquetError>(live.iter().map(|row| all.get(*row).copied().flatten()).collect())
-    };
+    let pick_added = |name: &str| if table.has(name) { pick(name) } else { Ok(vec![None; live.len()]) };
     let columns = Columns {
         birth: pick("birth_order")?,
         time: pick("birth_ns")?,

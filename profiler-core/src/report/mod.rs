@@ -103,6 +103,11 @@ impl ByCategory {
         ByCategory { weights, gradients, activations, optimizer, inputs, workspace, unknown }
     }
 
+    /// Values by category number.
+    pub fn numbers(&self) -> [u64; CATEGORIES] {
+        [self.unknown, self.weights, self.gradients, self.activations, self.optimizer, self.inputs, self.workspace]
+    }
+
     /// Names and values, `unknown` last.
     pub fn named(&self) -> [(&'static str, u64); CATEGORIES] {
         [
@@ -436,6 +441,11 @@ pub struct Totals {
 /// Seconds, from nanoseconds.
 pub(crate) fn seconds(time: Nanoseconds) -> f64 {
     time.0 as f64 / 1e9
+}
+
+/// The moment that a report writes in seconds since the session began: to the nanosecond in the first two weeks.
+pub fn nanoseconds(seconds: f64) -> Nanoseconds {
+    Nanoseconds((seconds * 1e9).round() as u64)
 }
 
 /// The JSON schema of [`Report`], as docs/report.schema.json holds it.

@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 
 use crate::allocation::flag;
 
-use super::super::history::{BLOCK, History, Lane};
+use super::super::history::{History, Lane};
+use super::super::rows::pick;
 use super::make::Chosen;
 use super::{AddressSpan, BandsView, SegmentBand};
 
@@ -59,7 +60,7 @@ pub(super) fn lay(history: &History, chosen: &Chosen<'_>, view: &mut BandsView) 
             let allocation = source.allocation(id);
             let (begin, end) = chosen.span(id);
             let offset = offset(allocation.process, allocation.address);
-            let (pick, device) = (chosen.pick(id), chosen.positions.shown(allocation));
+            let (pick, device) = (pick(source.model, id), chosen.positions.shown(allocation));
             SegmentBand { pick, begin, end, bytes: allocation.bytes, offset, device }
         })
         .collect();
@@ -67,15 +68,10 @@ pub(super) fn lay(history: &History, chosen: &Chosen<'_>, view: &mut BandsView) 
 
 /// The containers that live within the range.
 fn containers(history: &History, chosen: &Chosen<'_>) -> Vec<u32> {
-    let source = chosen.source;
-    let (after, until) = chosen.orders;
-    let lane = Lane::Device(chosen.part);
-    let blocks = history.blocks.near(chosen.orders).filter(|block| history.blocks.0[*block].containers);
-    let numbers = blocks.flat_map(|block| block * BLOCK..(block * BLOCK + BLOCK).min(source.walk.lifetimes.len()));
-    let lives = |id: &u32| {
-        let (lifetime, allocation) = (source.lifetime(*id), source.allocation(*id));
-        let here = lifetime.birth > 0 && lifetime.birth <= until && lifetime.death > after;
-        here && allocation.is(flag::CONTAINER) && lane.counts(source.model, allocation)
+    let (source, lane) = (chosen.source, Lane::Device(chosen.part));
+    let is_container = |id: &u32| {
+        let allocation = source.allocation(*id);
+        allocation.is(flag::CONTAINER) && lane.counts(source.model, allocation)
     };
-    numbers.map(|number| number as u32).filter(lives).collect()
+    history.blocks.alive(source, chosen.orders, |block| block.containers).filter(is_container).collect()
 }

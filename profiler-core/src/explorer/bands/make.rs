@@ -10,8 +10,8 @@ use crate::journal::entry::Nanoseconds;
 use super::super::filter::Filter;
 use super::super::history::{History, Lane, Source, choose};
 use super::super::part::{Part, Positions};
-use super::super::query::{BandOrder, BandsQuery, Pick};
-use super::super::rows::identity;
+use super::super::query::{BandOrder, BandsQuery};
+use super::super::rows::pick;
 use super::super::window::Ruler;
 use super::{Band, BandsView, address, rest, stack};
 
@@ -85,15 +85,11 @@ impl Chosen<'_> {
         (self.source.birth(id).max(self.range.start), death.min(self.range.end))
     }
 
-    pub fn pick(&self, id: u32) -> Pick {
-        Pick { id: identity(self.source.allocation(id)), birth: self.source.birth(id) }
-    }
-
     fn band(&self, id: u32, order: BandOrder) -> Band {
         let allocation = self.source.allocation(id);
         let (begin, end) = self.span(id);
         Band {
-            pick: self.pick(id),
+            pick: pick(self.source.model, id),
             begin,
             end,
             death: self.source.death(id),

@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::allocation::Allocation;
 use crate::journal::entry::Nanoseconds;
 
-use super::blocks::BLOCK;
+use super::blocks::{lives, members};
 use super::{History, Source};
 
 /// Size of an allocation in a picture: bytes times nanoseconds, then bytes; of equals, the older one.
@@ -27,7 +27,6 @@ pub(in crate::explorer) fn choose(
     limit: usize,
     may: impl Fn(&Allocation) -> bool,
 ) -> Vec<u32> {
-    let (after, until) = positions;
     let span = range.end.0.saturating_sub(range.start.0);
     let blocks = &history.blocks;
     let bound = |number: usize| {
@@ -41,20 +40,15 @@ pub(in crate::explorer) fn choose(
         if chosen.len() >= limit && chosen.peek().is_none_or(|Reverse(((area, ..), _))| (*area as f64) > bound) {
             break;
         }
-        let first = number * BLOCK;
-        for id in first..(first + BLOCK).min(source.walk.lifetimes.len()) {
-            let lifetime = source.walk.lifetimes[id];
-            if lifetime.birth == 0 || lifetime.birth > until || lifetime.death <= after {
-                continue;
-            }
-            let allocation = &source.model.allocations[id];
+        for id in members(source, number).filter(|id| lives(source, *id, positions)) {
+            let allocation = source.allocation(id);
             if !may(allocation) {
                 continue;
             }
-            let birth = source.birth(id as u32).max(range.start);
-            let death = source.death(id as u32).unwrap_or(range.end).min(range.end);
+            let birth = source.birth(id).max(range.start);
+            let death = source.death(id).unwrap_or(range.end).min(range.end);
             let area = u128::from(allocation.requested) * u128::from(death.0.saturating_sub(birth.0));
-            chosen.push(Reverse(((area, allocation.requested, Reverse(lifetime.birth)), id as u32)));
+            chosen.push(Reverse(((area, allocation.requested, Reverse(source.lifetime(id).birth)), id)));
             if chosen.len() > limit {
                 chosen.pop();
             }

@@ -18,7 +18,7 @@ use crate::timeline::{ALIVE, Lifetime, Walk};
 
 use super::part::{birth_time, death_time};
 
-pub(super) use blocks::{BLOCK, Blocks};
+pub(super) use blocks::Blocks;
 pub(super) use choose::choose;
 pub(super) use sums::{Lane, Ledger, Peak, Sums};
 

@@ -4,10 +4,9 @@
 
 use std::ops::Range;
 
-use crate::allocation::Model;
 use crate::journal::entry::Nanoseconds;
 
-use super::super::history::{BLOCK, History, Lane, Source};
+use super::super::history::{History, Lane, Source};
 use super::super::part::Part;
 use super::super::query::WindowQuery;
 use super::super::window::Ruler;
@@ -97,17 +96,9 @@ pub(in crate::explorer) fn over_time(
 }
 
 fn point(history: &History, source: Source<'_>, part: Part, order: u32) -> FragmentationPoint {
-    let Source { model, walk } = source;
-    let model: &Model = model;
-    let numbers = history.blocks.near((order, order));
-    let numbers = numbers.flat_map(|block| block * BLOCK..(block * BLOCK + BLOCK).min(walk.lifetimes.len()));
-    let lives = |id: &usize| {
-        let lifetime = walk.lifetimes[*id];
-        // A birth at 0 has not been walked yet.
-        lifetime.birth > 0 && lifetime.spans(order) && part.has(model, &model.allocations[*id])
-    };
-    let live = numbers.filter(lives).map(|id| (id as u32, &model.allocations[id]));
-    let segments = Segments::among(model, Nanoseconds(0), live);
+    let live = history.blocks.alive(source, (order, order), |_| true).map(|id| (id, source.allocation(id)));
+    let live = live.filter(|(_, allocation)| part.has(source.model, allocation));
+    let segments = Segments::among(source.model, Nanoseconds(0), live);
     FragmentationPoint {
         time: Nanoseconds(0),
         segments: segments.containers.len(),

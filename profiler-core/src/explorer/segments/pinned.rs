@@ -9,7 +9,8 @@ use crate::allocation::Model;
 
 use super::super::part::Positions;
 use super::super::query::Pick;
-use super::view::{SegmentsView, Survivor, Texts, pick};
+use super::super::rows::pick;
+use super::view::{SegmentsView, Survivor, Texts};
 use super::{Block, Container, Segments};
 
 /// So many survivors of each are told.

@@ -17,7 +17,7 @@ use crate::ledger::CATEGORIES;
 use super::super::filter::step_of;
 use super::super::part::{Positions, birth_time};
 use super::super::query::{Pick, SegmentOrder, SegmentsQuery};
-use super::super::rows::identity;
+use super::super::rows::{is_picked, pick};
 use super::pinned::Pinned;
 use super::slices::draw;
 use super::{Block, Container, Segments};
@@ -185,7 +185,7 @@ impl Segments {
 
     /// Where the container is that is meant, or that holds the block that is meant.
     fn find(&self, model: &Model, order: SegmentOrder, pick: Pick) -> Option<usize> {
-        let is = |id: u32| is(model, id, pick);
+        let is = |id: u32| is_picked(model, id, pick);
         let holds = |container: &Container| {
             container.pieces.iter().any(|piece| is(*piece))
                 || self.blocks[container.blocks.clone()].iter().any(|block| is(block.id))
@@ -203,7 +203,7 @@ impl Segments {
         let model = texts.model;
         let around = &model.allocations[container.id as usize];
         let part = match &query.part {
-            Some((pick, part)) if is(model, container.id, *pick) => {
+            Some((pick, part)) if is_picked(model, container.id, *pick) => {
                 part.start.min(container.bytes)..part.end.clamp(part.start.min(container.bytes), container.bytes)
             }
             _ => 0..container.bytes,
@@ -249,16 +249,6 @@ impl Block {
     pub(super) fn end(&self) -> u64 {
         self.address.saturating_add(self.bytes)
     }
-}
-
-fn is(model: &Model, id: u32, pick: Pick) -> bool {
-    let allocation = &model.allocations[id as usize];
-    identity(allocation) == pick.id && birth_time(model, allocation) == pick.birth
-}
-
-pub(super) fn pick(model: &Model, id: u32) -> Pick {
-    let allocation = &model.allocations[id as usize];
-    Pick { id: identity(allocation), birth: birth_time(model, allocation) }
 }
 
 impl Texts<'_> {

@@ -134,6 +134,11 @@ impl Theme {
         ground(self.dark)
     }
 
+    /// A colour of what the selection is not about.
+    pub fn dimmed(&self, colour: Color32) -> Color32 {
+        colour.lerp_to_gamma(self.ground(), 0.75)
+    }
+
     /// Lines of a grid.
     pub fn grid(&self) -> Color32 {
         if self.dark { Color32::from_gray(48) } else { Color32::from_gray(218) }

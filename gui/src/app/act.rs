@@ -94,10 +94,7 @@ impl Tab {
         let shared = &mut self.document.shared;
         let whole = whole(&answer);
         let seen = shared.zoom.seen(whole);
-        let cursor = match shared.cursor {
-            At::Time(time) | At::Refused(time) => time.0,
-            _ => answer.now.state.time.0,
-        };
+        let cursor = shared.cursor.time().unwrap_or(answer.now.state.time).0;
         let share = if seen.contains(cursor) { seen.share(cursor) } else { 0.5 };
         match action {
             Action::GoPeak => shared.cursor = At::Peak,

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memscope_core::explorer::{Answer, At, Explorer, Gravest, Query, Running, Target};
-use memscope_core::findings::Oom;
-use memscope_core::journal::entry::Nanoseconds;
 
 use crate::shared::{Selection, Shared};
 use opening::Opening;
@@ -173,28 +171,19 @@ impl Document {
 
 /// Where memory ran out: the moment, and the device where there are several.
 pub fn out_of_memory(answer: &Answer, gravest: &Gravest) -> (At, Target) {
-    let target = match (gravest.device, answer.devices.len()) {
-        (Some(device), 2..) => Target::Device(device),
-        _ => Target::All,
-    };
-    (At::Refused(gravest.time), target)
+    (At::Refused(gravest.time), alone(answer, gravest.device))
 }
 
-/// When memory ran out.
-pub fn moment(oom: &Oom) -> Nanoseconds {
-    at_seconds(oom.time_s)
-}
-
-/// Seconds of a report as the nanoseconds that they were made of: exact for 104 days.
-pub fn at_seconds(seconds: f64) -> Nanoseconds {
-    Nanoseconds((seconds * 1e9).round().max(0.0) as u64)
-}
-
-/// The device alone where there are several, else all.
+/// The device with this UUID, as [`alone`].
 pub fn target_of(answer: &Answer, uuid: &str) -> Target {
     let position = answer.devices.iter().position(|device| device.uuid == uuid);
+    alone(answer, position.map(|position| position as u16))
+}
+
+/// The device at a position alone where there are several, else all.
+fn alone(answer: &Answer, position: Option<u16>) -> Target {
     match (position, answer.devices.len()) {
-        (Some(position), 2..) => Target::Device(position as u16),
+        (Some(position), 2..) => Target::Device(position),
         _ => Target::All,
     }
 }

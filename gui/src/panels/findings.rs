@@ -5,8 +5,9 @@
 use eframe::egui::{RichText, Ui};
 use memscope_core::explorer::{Answer, At, Target};
 use memscope_core::findings::{Detail, Finding, Severity};
+use memscope_core::report::nanoseconds;
 
-use crate::document::{moment, target_of};
+use crate::document::target_of;
 use crate::shared::{Selection, Shared, Span};
 use crate::theme::Theme;
 
@@ -28,7 +29,7 @@ pub fn place(answer: &Answer, finding: &Finding) -> Option<Shown> {
     let here =
         |at, device: &str| Shown { at, target: target_of(answer, device), selection: Selection::None, range: None };
     match &finding.detail {
-        Detail::Oom(oom) => Some(here(At::Refused(moment(oom)), &oom.device)),
+        Detail::Oom(oom) => Some(here(At::Refused(nanoseconds(oom.time_s)), &oom.device)),
         Detail::StepGrowth(growth) => {
             let begin =
                 |number: u64| answer.step_marks.iter().find(|(_, known)| *known == number).map(|(time, _)| time.0);

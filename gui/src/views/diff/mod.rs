@@ -15,7 +15,6 @@ use std::sync::Arc;
 use eframe::egui::{ComboBox, DragValue, Id, RichText, Ui};
 use memscope_core::diff::{self, Side, SideReport};
 use memscope_core::explorer::{At, Query};
-use memscope_core::report::units;
 
 use crate::shared::Shared;
 use crate::view::{View, ViewContext};
@@ -186,8 +185,6 @@ fn side_text(which: &str, side: &SideReport) -> String {
     if !side.exists {
         return format!("{which}: {} has no such moment ({})", side.name, side.asked);
     }
-    let step = side.step.map_or_else(String::new, |step| format!(", step {step}"));
-    let phase = side.phase.as_ref().map_or_else(String::new, |phase| format!(", {phase}"));
     let lines = if side.lines { "" } else { "; no lines of the program recorded" };
-    format!("{which}: {}, at {}{step}{phase}{lines}", side.name, units::time(side.time_s))
+    format!("{which}: {}, {}{lines}", side.name, side.place())
 }

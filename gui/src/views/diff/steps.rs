@@ -8,19 +8,13 @@ use memscope_core::diff::{Diff, StepChange, difference};
 use memscope_core::report::units;
 
 use crate::view::ViewContext;
-use crate::views::timeline::MARGIN;
+use crate::views::timeline::{MARGIN, label, small};
 
 const HEIGHT: f32 = 56.0;
 
 /// Which steps there are, in words.
-pub fn words(diff: &Diff) -> String {
-    let mut words = format!("peaks of {} in both", units::count(diff.steps_in_both, "step", "steps"));
-    for (count, which) in [(diff.steps_only_before, "before"), (diff.steps_only_after, "after")] {
-        if count > 0 {
-            words.push_str(&format!(", {} only {which}", units::grouped(count)));
-        }
-    }
-    words
+fn words(diff: &Diff) -> String {
+    format!("peaks of {}", diff.steps_text())
 }
 
 /// Draws it; the step that was clicked.
@@ -36,8 +30,8 @@ pub fn ui(ui: &mut Ui, context: &ViewContext<'_>, diff: &Diff) -> Option<u64> {
     let painter = ui.painter_at(rect);
     painter.rect_filled(inner, 0.0, theme.ground());
     let most = diff.steps.iter().filter_map(|step| step.before.max(step.after)).max().unwrap_or(0).max(1);
-    let font = FontId::proportional(11.0);
-    painter.text(inner.left_top() - vec2(6.0, 0.0), Align2::RIGHT_TOP, units::bytes(most), font.clone(), theme.faint());
+    let most_at = inner.left_top() - vec2(6.0, 0.0);
+    painter.text(most_at, Align2::RIGHT_TOP, units::bytes(most), FontId::proportional(11.0), theme.faint());
     let span = (last.step - first.step).max(1) as f64;
     let x =
         |step: u64| inner.left() + 4.0 + ((step - first.step) as f64 / span * f64::from(inner.width() - 8.0)) as f32;
@@ -48,10 +42,9 @@ pub fn ui(ui: &mut Ui, context: &ViewContext<'_>, diff: &Diff) -> Option<u64> {
     ] {
         curve(&painter, diff.steps.iter().filter_map(|step| Some(pos2(x(step.step), y(of(step)?)))), colour);
     }
-    let galley = painter.layout_no_wrap(words(diff), font, theme.text());
-    let place = Align2::RIGHT_CENTER.anchor_size(inner.right_center() - vec2(6.0, 0.0), galley.size());
-    painter.rect_filled(place.expand(2.0), 2.0, theme.ground().gamma_multiply(0.8));
-    painter.galley(place.min, galley, theme.text());
+    let at = inner.right_center() - vec2(6.0, 0.0);
+    let text = small(&painter, words(diff), theme.text());
+    label(&painter, at, Align2::RIGHT_CENTER, text, (theme.text(), theme.ground()));
     let nearest = |x: f32| {
         let share = f64::from((x - inner.left() - 4.0) / (inner.width() - 8.0)).clamp(0.0, 1.0);
         let wanted = first.step + (share * span).round() as u64;

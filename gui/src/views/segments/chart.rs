@@ -4,8 +4,7 @@
 
 use eframe::egui::accesskit::Role;
 use eframe::egui::{Align2, FontId, Mesh, Rect, Sense, Shape, Stroke, Ui, WidgetInfo, pos2, vec2};
-use memscope_core::explorer::{At, FragmentationPoint, FragmentationView};
-use memscope_core::journal::entry::Nanoseconds;
+use memscope_core::explorer::{FragmentationPoint, FragmentationView};
 use memscope_core::report::units;
 
 use crate::panels;
@@ -67,17 +66,13 @@ pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, rect: Rect) {
     let cached = format!("fragmentation (line); cached (area), at most {}", units::bytes(most));
     inside.text(inner.left_top() + vec2(4.0, 0.0), Align2::LEFT_TOP, cached, font, theme.text());
     if let Some(range) = context.shared.range {
-        let rect = Rect::from_x_y_ranges(chart.x(range.begin)..=chart.x(range.end), inner.y_range());
-        inside.rect_filled(rect, 0.0, theme.accent().gamma_multiply(0.14));
+        inside.rect_filled(chart.span(range), 0.0, theme.accent().gamma_multiply(0.14));
     }
     if let Some(time) = cursor_time(context) {
         inside.vline(chart.x(time), inner.y_range(), Stroke::new(1.5, theme.text()));
     }
-    if response.clicked()
-        && let Some(pointer) = response.interact_pointer_pos()
-    {
-        let x = pointer.x.clamp(inner.left(), inner.right());
-        context.shared.cursor = At::Time(Nanoseconds(chart.time(x)));
+    if let Some(at) = chart.clicked(&response) {
+        context.shared.cursor = at;
     }
     let Some(pointer) = response.hover_pos() else { return };
     let Some(point) = at(&view, chart.time(pointer.x)) else { return };

@@ -245,7 +245,6 @@ fn is_lit(shared: &Shared, block: &SegmentBlock) -> bool {
 fn paint(ui: &Ui, context: &ViewContext<'_>, rows: &[Row<'_>]) {
     let (theme, shared, painter) = (&context.theme, &*context.shared, ui.painter());
     let colours = STACKED.map(|category| theme.category(category));
-    let faint = |colour: Color32| colour.lerp_to_gamma(theme.ground(), 0.75);
     let (mut hatch, mut blocks) = (Mesh::default(), Mesh::default());
     for row in rows {
         let (segment, bar) = (row.segment, row.bar);
@@ -258,13 +257,13 @@ fn paint(ui: &Ui, context: &ViewContext<'_>, rows: &[Row<'_>]) {
                     continue;
                 };
                 let left = bar.left() + number as f32 * width;
-                let colour = if shared.dims(*category) { faint(*colour) } else { *colour };
+                let colour = if shared.dims(*category) { theme.dimmed(*colour) } else { *colour };
                 blocks.add_colored_rect(Rect::from_x_y_ranges(left..=left + width, bar.y_range()), colour);
             }
         }
         for block in &segment.shown {
             let colour = theme.category(block.category);
-            let colour = if is_lit(shared, block) { colour } else { faint(colour) };
+            let colour = if is_lit(shared, block) { colour } else { theme.dimmed(colour) };
             let rect = row.rect(block);
             // A gap between neighbours, where there is room for one.
             let rect = if rect.width() > 4.0 { rect.with_max_x(rect.right() - 1.0) } else { rect };

@@ -25,8 +25,7 @@ fn layers(context: &ViewContext<'_>, chart: &Chart, scale: &Scale, runs: &[Run])
     let mut colours: Vec<Color32> = Vec::new();
     for category in STACKED {
         let colour = theme.category(category);
-        let dims = context.shared.dims(category);
-        colours.push(if dims { colour.lerp_to_gamma(theme.ground(), 0.75) } else { colour });
+        colours.push(if context.shared.dims(category) { theme.dimmed(colour) } else { colour });
     }
     colours.extend([theme.rounding(), theme.cached()]);
     // Fainter: none of the program's allocations.

@@ -6,7 +6,7 @@ use eframe::egui::{Align2, Color32, FontId, Painter, Rect, Stroke, StrokeKind, U
 use memscope_core::explorer::{At, PhaseSpan, StepSpan, Target, WindowView};
 use memscope_core::report::units;
 
-use super::Chart;
+use super::{Chart, small};
 use crate::panels;
 use crate::shared::Span;
 use crate::view::ViewContext;
@@ -120,7 +120,7 @@ fn clicked(ui: &Ui, rect: Rect, line: Rect) -> bool {
 fn hidden(painter: &Painter, context: &ViewContext<'_>, line: Rect, count: usize, (one, many): (&str, &str)) {
     if count > 0 {
         let text = format!("{} too short to be seen: zoom in", units::count(count as u64, one, many));
-        let galley = painter.layout_no_wrap(text, FontId::proportional(11.0), context.theme.faint());
+        let galley = small(painter, text, context.theme.faint());
         let rect = Align2::RIGHT_CENTER.anchor_size(line.right_center() - vec2(4.0, 0.0), galley.size());
         painter.rect_filled(rect.expand(2.0), 2.0, context.theme.ground());
         painter.galley(rect.min, galley, context.theme.faint());

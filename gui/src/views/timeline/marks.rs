@@ -7,10 +7,9 @@ use eframe::egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Sense, Shape, S
 use memscope_core::explorer::{Answer, At};
 use memscope_core::findings::{Detail, Finding};
 use memscope_core::journal::entry::Nanoseconds;
-use memscope_core::report::units;
+use memscope_core::report::{nanoseconds, units};
 
 use super::Chart;
-use crate::document::moment;
 use crate::panels::findings::{self, Shown};
 use crate::view::ViewContext;
 
@@ -69,7 +68,7 @@ fn of_finding(answer: &Answer, finding: &Finding) -> Option<Mark> {
     match &finding.detail {
         Detail::Oom(oom) => {
             let label = format!("Out of memory: {} asked for", units::bytes(oom.requested));
-            Some(Mark { time: moment(oom).0, kind: Kind::Oom, label, leads })
+            Some(Mark { time: nanoseconds(oom.time_s).0, kind: Kind::Oom, label, leads })
         }
         Detail::StepGrowth(growth) => {
             let begin = answer.step_marks.iter().find(|(_, number)| *number == growth.first_step);
@@ -114,9 +113,7 @@ pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, chart: &Chart, whole: Rect
         if !minor {
             let align = if right { Align2::LEFT_CENTER } else { Align2::RIGHT_CENTER };
             let beside = if right { vec2(10.0, 0.0) } else { vec2(-10.0, 0.0) };
-            let rect = align.anchor_size(symbol + beside, label.size());
-            ui.painter().rect_filled(rect.expand(2.0), 2.0, context.theme.ground().gamma_multiply(0.8));
-            ui.painter().galley(rect.min, label, colour);
+            super::label(ui.painter(), symbol + beside, align, label, (colour, context.theme.ground()));
         }
         draw(ui.painter(), mark.kind, symbol, colour);
         if response.clicked() {

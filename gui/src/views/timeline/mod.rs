@@ -21,10 +21,14 @@ mod pointer;
 mod tracks;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use eframe::egui::accesskit::Role;
-use eframe::egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Sense, Stroke, Ui, WidgetInfo, pos2, vec2};
+use eframe::egui::{
+    Align2, Color32, FontId, Galley, Painter, Pos2, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
+};
 use memscope_core::explorer::{Answer, At, Query, Running, STACKED, TracksQuery, WindowQuery};
+use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::units;
 
 use crate::panels;
@@ -70,15 +74,25 @@ impl Chart {
     pub fn time(&self, x: f32) -> u64 {
         self.seen.at(f64::from(x - self.rect.left()) / f64::from(self.rect.width().max(1.0)))
     }
+
+    /// Where a part of time is.
+    pub fn span(&self, span: Span) -> Rect {
+        Rect::from_x_y_ranges(self.x(span.begin)..=self.x(span.end), self.rect.y_range())
+    }
+
+    /// The moment that a click means; beside the chart it is the nearest one.
+    pub fn clicked(&self, response: &Response) -> Option<At> {
+        let pointer = response.interact_pointer_pos().filter(|_| response.clicked())?;
+        let x = pointer.x.clamp(self.rect.left(), self.rect.right());
+        Some(At::Time(Nanoseconds(self.time(x))))
+    }
 }
 
 /// The moment of the cursor in nanoseconds, as far as it is known.
 pub fn cursor_time(context: &ViewContext<'_>) -> Option<u64> {
-    match context.shared.cursor {
-        At::Time(time) | At::Refused(time) => Some(time.0),
-        cursor if cursor == context.answer.at => Some(context.answer.now.state.time.0),
-        _ => None,
-    }
+    let cursor = context.shared.cursor;
+    let known = || (cursor == context.answer.at).then_some(context.answer.now.state.time);
+    cursor.time().or_else(known).map(|time| time.0)
 }
 
 impl View for Timeline {
@@ -177,18 +191,23 @@ fn capacity(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, scale: 
     if y >= chart.rect.top() - 0.5 {
         painter.hline(chart.rect.x_range(), y, Stroke::new(1.5, theme.error()));
         let at = pos2(chart.rect.left() + 4.0, y + 3.0);
-        label(painter, at, Align2::LEFT_TOP, text, theme.error(), theme.ground());
+        label(painter, at, Align2::LEFT_TOP, small(painter, text, theme.error()), (theme.error(), theme.ground()));
     } else {
         // Below the marks.
         let at = pos2(chart.rect.right() - 4.0, chart.rect.top() + 58.0);
-        label(painter, at, Align2::RIGHT_TOP, format!("{text}, above"), theme.faint(), theme.ground());
+        let text = small(painter, format!("{text}, above"), theme.faint());
+        label(painter, at, Align2::RIGHT_TOP, text, (theme.faint(), theme.ground()));
     }
 }
 
-/// Small text that is read on whatever it lies.
-fn label(painter: &Painter, at: Pos2, align: Align2, text: String, ink: Color32, ground: Color32) {
-    let galley = painter.layout_no_wrap(text, FontId::proportional(11.0), ink);
-    let rect = align.anchor_size(at, galley.size());
+/// Small text in one line.
+pub(super) fn small(painter: &Painter, text: String, ink: Color32) -> Arc<Galley> {
+    painter.layout_no_wrap(text, FontId::proportional(11.0), ink)
+}
+
+/// Text that is read on whatever it lies.
+pub(super) fn label(painter: &Painter, at: Pos2, align: Align2, text: Arc<Galley>, (ink, ground): (Color32, Color32)) {
+    let rect = align.anchor_size(at, text.size());
     painter.rect_filled(rect.expand(2.0), 2.0, ground.gamma_multiply(0.8));
-    painter.galley(rect.min, galley, ink);
+    painter.galley(rect.min, text, ink);
 }

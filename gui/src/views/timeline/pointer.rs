@@ -4,12 +4,11 @@
 //! actions.
 
 use eframe::egui::{Align2, FontId, Painter, PointerButton, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
-use memscope_core::explorer::{At, STACKED};
-use memscope_core::journal::entry::Nanoseconds;
+use memscope_core::explorer::STACKED;
 use memscope_core::report::units;
 
 use super::columns::Source;
-use super::{Chart, bands, cursor_time};
+use super::{Chart, bands, cursor_time, small};
 use crate::panels;
 use crate::shared::Span;
 use crate::view::ViewContext;
@@ -30,7 +29,7 @@ pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: 
     let theme = &context.theme;
     let inside = painter.with_clip_rect(Rect::from_x_y_ranges(chart.rect.x_range(), whole.y_range()));
     if let Some(range) = context.shared.range {
-        let rect = Rect::from_x_y_ranges(chart.x(range.begin)..=chart.x(range.end), chart.rect.y_range());
+        let rect = chart.span(range);
         inside.rect_filled(rect, 0.0, theme.accent().gamma_multiply(0.14));
         for x in [rect.left(), rect.right()] {
             inside.vline(x, rect.y_range(), Stroke::new(1.0, theme.accent()));
@@ -43,7 +42,7 @@ pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: 
         let x = chart.x(time);
         inside.vline(x, whole.top() + 14.0..=whole.bottom() - 4.0, Stroke::new(1.5, theme.text()));
         if chart.seen.contains(time) {
-            let galley = painter.layout_no_wrap(written(time, chart.seen), FontId::proportional(11.0), theme.ground());
+            let galley = small(painter, written(time, chart.seen), theme.ground());
             let half = galley.size().x / 2.0 + 3.0;
             let x = x.clamp(chart.rect.left() + half, chart.rect.right() - half);
             let rect = Align2::CENTER_TOP.anchor_size(pos2(x, whole.top() + 1.0), galley.size());
@@ -103,12 +102,10 @@ pub fn handle(
             context.shared.range = Some(Span::between(time(from), time(pointer.x)));
         }
     }
-    if response.clicked()
-        && let Some(pointer) = response.interact_pointer_pos()
-        && chart.rect.y_range().contains(pointer.y)
+    if let Some(at) = chart.clicked(response)
+        && response.interact_pointer_pos().is_some_and(|pointer| chart.rect.y_range().contains(pointer.y))
     {
-        let x = pointer.x.clamp(chart.rect.left(), chart.rect.right());
-        context.shared.cursor = At::Time(Nanoseconds(chart.time(x)));
+        context.shared.cursor = at;
     }
     drag.filter(|_| response.dragged() && !response.drag_stopped())
 }

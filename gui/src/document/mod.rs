@@ -174,7 +174,7 @@ pub fn out_of_memory(answer: &Answer, gravest: &Gravest) -> (At, Target) {
     (At::Refused(gravest.time), alone(answer, gravest.device))
 }
 
-/// The device with this UUID, as [`alone`].
+/// The device with this UUID alone where there are several, else all.
 pub fn target_of(answer: &Answer, uuid: &str) -> Target {
     let position = answer.devices.iter().position(|device| device.uuid == uuid);
     alone(answer, position.map(|position| position as u16))

@@ -7,6 +7,7 @@
 //! | `snapshots.rs` | PyTorch's snapshot against memscope's allocations, block by block, at every step |
 //! | `exact.rs` | the CPU: live bytes after each event, against a count in C that knows nothing of memscope |
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
+//! | `replay.rs` | what a live view knew at a moment, from the journal |
 //! | `others.rs` | training loops of packages: the Trainer of transformers, a model of timm, Lightning |
 //! | `harmless.rs` | what a program prints, computes and ends with, with and without memscope; every kind of start; names of modules |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
@@ -26,6 +27,7 @@ mod libraries;
 mod memscope;
 mod oom;
 mod others;
+mod replay;
 mod simulated;
 mod snapshots;
 mod stacks;

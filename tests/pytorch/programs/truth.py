@@ -3,12 +3,16 @@
     python truth.py MODEL TECHNIQUES DEVICE FILE
 
 MODEL is transformer, resnet, gan or lora; TECHNIQUES any of amp, checkpoint, reentrant, accumulate, fused, foreach, sgd, joined
-by commas, or none; several such sets, joined by slashes, are trained one after another, each with a model of its own. At the end of each forward and backward pass and of each step, a line of FILE says when that was
-(CLOCK_MONOTONIC, ns) and which storages there are: [address, bytes, category]. Parameters and buffers are weights, `.grad` is
-gradients, what is in `optimizer.state` is the optimizer's, batches are inputs, and what autograd saved
-(torch.autograd.graph.saved_tensors_hooks) is activations. Nothing here knows of memscope.
+by commas, or none; several such sets, joined by slashes, are trained one after another, each with a model of its own.
+
+At the end of each forward and backward pass and of each step, and at many moments within the backward passes of the last step,
+a line of FILE says when that was (CLOCK_MONOTONIC, ns) and which storages there are: [address, bytes, category]. Parameters and
+buffers are weights, `.grad` is gradients, what is in `optimizer.state` is the optimizer's, batches are inputs, and what autograd
+saved (torch.autograd.graph.saved_tensors_hooks) or a checkpoint computed again is activations. Nothing here knows of memscope.
 """
 
+import gc
+import itertools
 import json
 import sys
 import time
@@ -17,6 +21,7 @@ import weakref
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -46,9 +51,17 @@ class Block(nn.Module):
 
 
 def run(block, x):
-    if {"checkpoint", "reentrant"} & techniques and torch.is_grad_enabled():
-        return checkpoint(block, x, use_reentrant="reentrant" in techniques)
+    if "reentrant" in techniques and torch.is_grad_enabled():
+        return checkpoint(lambda x: saving(block, x), x, use_reentrant=True)
+    if "checkpoint" in techniques and torch.is_grad_enabled():
+        return checkpoint(block, x, use_reentrant=False)
     return block(x)
+
+
+def saving(block, x):
+    """A reentrant checkpoint computes again where the hooks of the first time are not set."""
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        return block(x)
 
 
 class Transformer(nn.Module):
@@ -114,7 +127,7 @@ def with_adapters(model):
     return model
 
 
-kept = weakref.WeakSet()
+kept, frames = weakref.WeakSet(), weakref.WeakSet()
 
 
 class Holder:
@@ -126,14 +139,35 @@ class Holder:
 
 
 def pack(tensor):
-    return Holder(tensor)
+    # Without its graph, which would keep the holder.
+    return Holder(tensor.detach())
 
 
 def unpack(holder):
+    look()
     return holder.tensor
 
 
-def note(instant, modules, optimizers, batch):
+class Frame(torch.utils.checkpoint._CheckpointFrame):
+    """A checkpoint, in whose `recomputed` is what it saved when it computed again."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        frames.add(self)
+
+
+torch.utils.checkpoint._CheckpointFrame = Frame
+
+
+def nothing(*_):
+    pass
+
+
+# Called within backward passes: when autograd takes out what it saved, and when a parameter has got its gradient.
+look = nothing
+
+
+def note(instant, modules, optimizers, batch, pause=0.002):
     storages = {}
 
     def add(tensor, category):
@@ -157,12 +191,17 @@ def note(instant, modules, optimizers, batch):
         add(tensor, "inputs")
     for holder in list(kept):
         add(holder.tensor, "activations")
-    time.sleep(0.002)
+    for frame in list(frames):
+        for again in frame.recomputed.values():
+            for tensor in list(again.values()):
+                add(tensor, "activations")
+    # Clocks that are read one after another are this far apart at most.
+    time.sleep(pause)
     now = time.monotonic_ns()
-    time.sleep(0.002)
+    time.sleep(pause)
     rows = [[address, *facts] for address, facts in storages.items()]
-    where = f"{model_name} {','.join(sorted(techniques)) or 'plain'} on {device}, end of {instant}"
-    print(json.dumps({"instant": where, "time": now, "storages": rows}), file=out)
+    names = ", ".join(sorted(techniques)) or "plain"
+    print(json.dumps({"set": names, "instant": instant, "time": now, "storages": rows}), file=out)
 
 
 def optimizer_of(model):
@@ -184,46 +223,95 @@ def micro_batches():
 STEPS = 4
 
 
+def watch(modules):
+    for module in modules:
+        for parameter in module.parameters():
+            if parameter.requires_grad:
+                parameter.register_post_accumulate_grad_hook(lambda _: look())
+
+
+def backward(loss, last, *objects):
+    """A backward pass, looked into in the last step."""
+    global look
+    calls = itertools.count()
+    # What is computed again is there for a short time; the rest a few looks find.
+    every = 1 if {"checkpoint", "reentrant"} & techniques else 8
+
+    def look_now():
+        if next(calls) % every == 0:
+            note("within backward", *objects, pause=0.0003)
+
+    look = look_now if last else nothing
+    loss.backward()
+    look = nothing
+
+
 def train(model, batches, loss_of):
     optimizer = optimizer_of(model)
+    watch([model])
     for number, batch in enumerate(batches):
         batch = [tensor.to(device) for tensor in batch]
+        objects = [model], [optimizer], batch
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
             with autocast():
                 loss = loss_of(model(batch[0]), batch[1]) / micro_batches()
-        note("forward", [model], [optimizer], batch)
-        loss.backward()
-        note("backward", [model], [optimizer], batch)
+        note("end of forward", *objects)
+        backward(loss, number // micro_batches() == STEPS - 1, *objects)
+        note("end of backward", *objects)
         if (number + 1) % micro_batches() == 0:
             optimizer.step()
-            note("step", [model], [optimizer], batch)
+            note("end of step", *objects)
             optimizer.zero_grad()
 
 
+class Half(nn.Module):
+    """The generator or the critic of a GAN."""
+
+    def __init__(self, inner, end, activation):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(inner, 256), activation, nn.Linear(256, 256), activation)
+        self.head = nn.Linear(256, end)
+
+    def forward(self, x):
+        return self.head(run(self.body, x))
+
+
 def train_gan():
-    width = 64
-    generator = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Linear(256, width)).to(device)
-    critic = nn.Sequential(nn.Linear(width, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1)).to(device)
+    width, rows = 64, 64
+    generator, critic = Half(16, width, nn.ReLU()).to(device), Half(width, 1, nn.LeakyReLU(0.2)).to(device)
     optimizers = [optimizer_of(critic), optimizer_of(generator)]
     modules = [generator, critic]
-    for (real,) in DataLoader(TensorDataset(torch.randn(64 * STEPS, width)), batch_size=64):
-        real = real.to(device)
-        noise = torch.randn(64, 16, device=device)
-        with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast():
-            fake = generator(noise)
-            loss = F.softplus(critic(fake.detach())).mean() + F.softplus(-critic(real)).mean()
-        note("forward", modules, optimizers, [real, noise])
+    watch(modules)
+    batches = iter(DataLoader(TensorDataset(torch.randn(rows * STEPS * micro_batches(), width)), batch_size=rows))
+    for number in range(STEPS):
+        last = number == STEPS - 1
+        # What this step is given: the graph of a `fake` that was detached keeps its noise until there is another.
+        given = []
+        objects = modules, optimizers, given
         optimizers[0].zero_grad()
-        loss.backward()
+        for _ in range(micro_batches()):
+            real = next(batches)[0].to(device)
+            noise = torch.randn(rows, 16, device=device)
+            given += [real, noise]
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast():
+                fake = generator(noise)
+                loss = F.softplus(critic(fake.detach())).mean() + F.softplus(-critic(real)).mean()
+            note("end of forward", *objects)
+            backward(loss / micro_batches(), last, *objects)
         optimizers[0].step()
-        note("step", modules, optimizers, [real, noise])
-        with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast():
-            loss = F.softplus(-critic(fake)).mean()
-        note("forward", modules, optimizers, [real, noise])
+        note("end of step", *objects)
         optimizers[1].zero_grad()
-        loss.backward()
-        note("backward", modules, optimizers, [real, noise])
+        for _ in range(micro_batches()):
+            noise = torch.randn(rows, 16, device=device)
+            given.append(noise)
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack), autocast():
+                fake = generator(noise)
+                loss = F.softplus(-critic(fake)).mean()
+            note("end of forward", *objects)
+            backward(loss / micro_batches(), last, *objects)
+            note("end of backward", *objects)
         optimizers[1].step()
+        note("end of step", *objects)
 
 
 def tokens():
@@ -252,4 +340,8 @@ def train_model():
 for names in sets.split("/"):
     techniques = set(names.split(",")) - {"none"}
     train_model()
+    # What is left of this one is no truth of the next.
+    gc.collect()
+    kept.clear()
+out.close()
 print("{}")

@@ -36,7 +36,7 @@ def end_step():
 
 
 def optimizer_stepped(optimizer):
-    """A step ends when every optimizer of the step before has stepped: a GAN has two."""
+    """A step ends when every optimizer of the step before that is still there has stepped: a GAN has two."""
     stepped.add(id(optimizer))
-    if stepped >= expected:
+    if stepped >= expected & optimizers.by_id.keys():
         end_step()

@@ -12,18 +12,18 @@ use memscope_wire::{Category, Origin};
 use crate::memscope::{Place, stderr, stdout};
 use crate::torch::python;
 
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs").join(name)
 }
 
 /// What memscope recorded of one run.
-struct Recorded {
-    output: Output,
-    model: Model,
+pub struct Recorded {
+    pub output: Output,
+    pub model: Model,
 }
 
 /// A run under memscope with what `arrange` adds: Python's arguments, an environment.
-fn recorded(place: &Place, python: &Path, arrange: impl Fn(&mut Command)) -> Recorded {
+pub fn recorded(place: &Place, python: &Path, arrange: impl Fn(&mut Command)) -> Recorded {
     let mut command = place.memscope();
     command.args(["run", "-q", "-f", "-o", "p.mscope", "--"]).arg(python);
     arrange(&mut command);
@@ -33,7 +33,7 @@ fn recorded(place: &Place, python: &Path, arrange: impl Fn(&mut Command)) -> Rec
 }
 
 /// Runs Python alone and under memscope, which must be the same.
-fn unchanged(place: &Place, python: &Path, arrange: impl Fn(&mut Command)) -> Recorded {
+pub fn unchanged(place: &Place, python: &Path, arrange: impl Fn(&mut Command)) -> Recorded {
     let mut command = place.command(python);
     arrange(&mut command);
     let alone = command.output().expect("Python starts");
@@ -53,12 +53,12 @@ fn same_lines(alone: &str, under: &str) {
 
 impl Recorded {
     /// Processes with tensors of the module at this path.
-    fn processes_in(&self, path: &str) -> BTreeSet<u32> {
+    pub fn processes_in(&self, path: &str) -> BTreeSet<u32> {
         let here = self.model.allocations().iter().filter(|one| self.path(one.scope).ends_with(path));
         here.map(|one| one.process).collect()
     }
 
-    fn path(&self, scope: u32) -> String {
+    pub fn path(&self, scope: u32) -> String {
         self.model.scopes().path(scope, self.model.names())
     }
 
@@ -70,7 +70,7 @@ impl Recorded {
     }
 
     /// Paths of what has this size.
-    fn paths_of(&self, bytes: u64) -> BTreeSet<String> {
+    pub fn paths_of(&self, bytes: u64) -> BTreeSet<String> {
         self.model.allocations().iter().filter(|one| one.bytes == bytes).map(|one| self.path(one.scope)).collect()
     }
 }

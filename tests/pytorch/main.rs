@@ -7,16 +7,18 @@
 //! | `snapshots.rs` | PyTorch's snapshot against memscope's allocations, block by block, at every step |
 //! | `exact.rs` | the CPU: live bytes after each event, against a count in C that knows nothing of memscope |
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
-//! | `replay.rs` | what a live view knew at a moment, from the journal |
 //! | `others.rs` | training loops of packages: the Trainer of transformers, a model of timm, Lightning |
 //! | `harmless.rs` | what a program prints, computes and ends with, with and without memscope; every kind of start; names of modules |
+//! | `notebooks.rs` | a notebook: its kernel, and cells that train, fail and are interrupted |
+//! | `removed.rs` | programs that take hooks away, and models that go and come |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
 //! | `stacks.rs` | `--stacks python`: lines against those that Python gives, and against PyTorch's own history |
 //! | `oom.rs` | out of memory: what is said at once, and what is kept |
 //!
-//! `torch.rs` finds the Python, runs a program and reads what it printed. Programs are in `programs/`: each prints one line of
-//! JSON, the figures that its test compares. The version is pinned in `requirements.txt`; `.ci/run` installs it and sets
-//! `MEMSCOPE_TEST_TORCH` to the path of its Python. Where that is not set, the tests say so and do nothing.
+//! `torch.rs` finds the Python, runs a program and reads what it printed; `replay.rs` says what a live view knew at a moment.
+//! Programs are in `programs/`: each prints one line of JSON, the figures that its test compares. The version is pinned in
+//! `requirements.txt`; `.ci/run` installs it and sets `MEMSCOPE_TEST_TORCH` to the path of its Python. Where that is not set, the
+//! tests say so and do nothing.
 
 mod categories;
 mod exact;
@@ -25,8 +27,10 @@ mod libraries;
 #[allow(dead_code, reason = "shared with the end-to-end tests, which use all of it")]
 #[path = "../e2e/memscope.rs"]
 mod memscope;
+mod notebooks;
 mod oom;
 mod others;
+mod removed;
 mod replay;
 mod simulated;
 mod snapshots;

@@ -2,6 +2,8 @@
 
 # Of a module: the id of its path.
 paths = Facts()
+# Of a module: (a weak reference to the whole that it was named in, the names from there).
+places = Facts()
 
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 # Wrappers whose part of a name is an ordinary one.
@@ -33,10 +35,23 @@ def walk(root, prefix="", seen=None):
             yield from walk(module, prefix if hidden else f"{prefix}.{name}" if prefix else name, seen)
 
 
+def whole_of(root):
+    """What `root` is a part of, and the names from there: itself and none, unless it was called in a whole that still has it."""
+    for path, module in walk(root):
+        known = None if path else places.get(module)
+        if known is not None and known[1]:
+            whole = known[0]()
+            if whole is not None and any(part is module for _, part in walk(whole)):
+                return whole, known[1]
+    return root, ""
+
+
 def name_modules(root):
-    """Gives each module in `root` its path: the class of the root, and the names from there."""
-    found = list(walk(root))
+    """Gives each module in `root` its path: the class of the whole, and the names from there."""
+    whole, prefix = whole_of(root)
     # A wrapper has the path of what it wraps.
-    top = type([module for path, module in found if not path][-1]).__name__
-    for path, module in found:
+    top = type([module for path, module in walk(whole) if not path][-1]).__name__
+    reference = weakref.ref(whole)
+    for path, module in list(walk(root, prefix)):
         paths.put(module, text(f"{top}.{path}" if path else top))
+        places.put(module, (reference, path))

@@ -7,7 +7,7 @@ generation = 0
 def tell_tensors(root):
     """Tags what `root` holds; true if there are parameters."""
     told = set()
-    for path, module in walk(root):
+    for path, module in walk(root, whole_of(root)[1]):
         prefix = f"{path}." if path else ""
         for name, parameter in held(module, "_parameters"):
             # A weight that several modules share has its first name.

@@ -1,5 +1,5 @@
 //! Bytes on the CPU at every event: the profile against an independent count, programs/counter.c, which is preloaded behind
-//! memscope's own library and sees the calls that come out of it.
+//! memscope's own library and sees the calls that come out of it. And very many tensors.
 
 use std::path::Path;
 use std::process::Command;
@@ -81,6 +81,21 @@ fn live_bytes_at_every_event_equal_an_independent_count() {
     assert_eq!(number(&run.report, "/host/peak/bytes"), peak, "the report's peak is the counter's");
     assert_eq!(number(&run.report, "/totals/bytes"), allocated, "so are the bytes ever allocated");
     refutes_another_count(&ours, &theirs);
+}
+
+/// Not one of very many is lost or taken for another, whether they are dropped at once or held to the end.
+#[test]
+fn very_many_tiny_tensors() {
+    const COUNT: usize = 200_000;
+    let Some(python) = python("very_many_tiny_tensors") else { return };
+    let run = run_in(&Place::new(), &[], &python, "", &format!("tiny {COUNT}"));
+    assert_eq!(number(&run.report, "/dropped_events"), 0);
+    let of = |bytes: u64| run.model.allocations().iter().filter(move |one| one.bytes == bytes);
+    assert!(of(20).count() >= COUNT && of(12).count() >= COUNT, "{} held, {} dropped", of(20).count(), of(12).count());
+    let ended = |bytes| of(bytes).filter(|one| one.is(flag::DEAD) && !one.is(flag::AT_EXIT)).count();
+    assert!(ended(12) >= COUNT, "those that were dropped have ended");
+    assert!(of(12).all(|one| !one.is(flag::MISSED_FREE)) && of(20).all(|one| !one.is(flag::MISSED_FREE)));
+    assert!(number(&run.report, "/host/peak/bytes") >= 20 * COUNT as u64, "those that were held lived together");
 }
 
 /// Bytes ever allocated, and the most that were live.

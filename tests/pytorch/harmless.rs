@@ -236,6 +236,11 @@ fn names_are_right() {
         (1022, "Outer/parts.1.0/wide"),
         (1041, "Outer/parts.0/wide"),
         (1043, "Outer/parts.0/wide"),
+        (1061, "Outer/parts.0/wide"),
+        (1062, "Outer/parts.1.0/wide"),
+        (1081, "Inner/wide"),
+        (1082, "Inner/wide"),
+        (1091, "AveragedModel/module/wide"),
     ] {
         let found = of(width);
         assert!(found.iter().any(|one| one == path), "{width}: {found:?}");
@@ -249,6 +254,11 @@ fn names_are_right() {
     for path in ["Sequential.0/wide", "Outer/parts.1.0/wide"] {
         assert!(of(1032).iter().any(|one| one == path), "{path}: {:?}", of(1032));
     }
+    for path in ["Outer/parts.0/wide", "Inner/wide"] {
+        assert!(of(1071).iter().any(|one| one == path), "{path}: {:?}", of(1071));
+    }
+    assert!(run.has_gradient("parts.0.wide.weight.grad", 1061 * 4 * 4), "it keeps its name");
+    assert!(!run.has_gradient("wide.weight.grad", 1061 * 4 * 4), "it has no other name");
     // TorchScript runs the layers itself.
     assert_eq!(of(1051), ["", "RecursiveScriptModule"]);
     for kind in 0..7 {

@@ -45,6 +45,26 @@ replaced = Outer(1041, 1042)
 run(replaced)
 replaced.parts[0] = Inner(1043)
 run(replaced)
+# Parts that are called alone between the steps of the whole; one of them has been taken out of it.
+whole = Outer(1061, 1062)
+for _ in range(2):
+    run(whole)
+    # What is new makes memscope look at all names again.
+    Inner(1)
+    for part in whole.parts:
+        part(x)
+torch.compile(whole.parts[0], backend="eager")(x)
+taken = Outer(1071, 1072)
+run(taken)
+part, taken.parts[0] = taken.parts[0], nn.Identity()
+part(x)
+# A list that is never called, and averaged weights, as a whole and what is inside.
+for part in nn.ModuleList([Inner(1081), Inner(1082)]):
+    run(part)
+averaged = torch.optim.swa_utils.AveragedModel(Inner(1091))
+averaged.update_parameters(Inner(1091))
+averaged(x)
+averaged.module(x)
 run(torch.jit.script(nn.Sequential(nn.Linear(4, 1051))))
 
 

@@ -3,7 +3,7 @@
 # Of a module: the id of its path.
 paths = Facts()
 # Of a module: (a weak reference to the whole that it was named in, the names from there).
-places = Facts()
+wholes = Facts()
 
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 # Wrappers whose part of a name is an ordinary one.
@@ -38,7 +38,7 @@ def walk(root, prefix="", seen=None):
 def whole_of(root):
     """What `root` is a part of, and the names from there: itself and none, unless it was called in a whole that still has it."""
     for path, module in walk(root):
-        known = None if path else places.get(module)
+        known = None if path else wholes.get(module)
         if known is not None and known[1]:
             whole = known[0]()
             if whole is not None and any(part is module for _, part in walk(whole)):
@@ -54,4 +54,4 @@ def name_modules(root):
     reference = weakref.ref(whole)
     for path, module in list(walk(root, prefix)):
         paths.put(module, text(f"{top}.{path}" if path else top))
-        places.put(module, (reference, path))
+        wholes.put(module, (reference, path))

@@ -44,6 +44,19 @@ pub fn unchanged(place: &Place, python: &Path, arrange: impl Fn(&mut Command)) -
     recorded
 }
 
+/// Runs a program once more, with `--stacks python`, which must change nothing either, and leaves no tensor of a module without a line.
+fn unchanged_with_lines(place: &Place, python: &Path, name: &str, before: &Recorded) -> Recorded {
+    let lines = recorded(place, python, |command| {
+        command.arg(program(name)).env("MEMSCOPE_STACKS", "python");
+    });
+    same_lines(&stdout(&before.output), &stdout(&lines.output));
+    same_lines(&stderr(&before.output), &stderr(&lines.output));
+    assert_eq!(before.output.status, lines.output.status);
+    let mut in_modules = lines.model.allocations().iter().filter(|one| one.scope != 0);
+    assert!(in_modules.all(|one| one.stack != 0), "each line is known");
+    lines
+}
+
 #[track_caller]
 fn same_lines(alone: &str, under: &str) {
     let different = alone.lines().zip(under.lines()).find(|(alone, under)| alone != under);
@@ -85,6 +98,8 @@ fn training_and_all_that_a_program_does_to_modules() {
     assert!(run.output.status.success());
     assert!(stdout(&run.output).contains("== compiled"), "all cases ran");
     assert_eq!(run.processes_in("Net/tail").len(), 1, "the shim was there");
+    let lines = unchanged_with_lines(&place, &python, "unchanged.py", &run);
+    assert_eq!(lines.processes_in("Net/tail").len(), 1);
 }
 
 #[test]
@@ -122,6 +137,8 @@ fn other_processes() {
     assert!(run.output.status.success());
     // Itself, two workers and a child by fork, and a worker by spawn.
     assert_eq!(run.processes_in("Net/layer").len(), 5);
+    let lines = unchanged_with_lines(&place, &python, "processes.py", &run);
+    assert_eq!(lines.processes_in("Net/layer").len(), 5, "and all of them say lines");
 }
 
 #[test]

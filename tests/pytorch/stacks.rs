@@ -67,12 +67,21 @@ fn of_code_of_every_kind_on_the_simulated_device() {
     let Some(python) = python("of_code_of_every_kind_on_the_simulated_device") else { return };
     let run = run(&python, "--stacks python --device h100-80gb", "stacks cuda");
     compare(&run);
+    // A gradient that a thread without Python made.
+    let gradient = recorded(&run.model, last_at(&run.model, number(&run.said, "/backward/address")));
+    assert_eq!(gradient[0], remark("<backward>"));
+    let called = (number(&run.said, "/backward/line"), "of_a_thread_of_autograd".to_owned());
+    assert!(gradient.iter().any(|(_, line, function)| (*line, function) == (called.0, &called.1)), "{gradient:?}");
     // Another implementation of the same: PyTorch's.
     let blocks = run.said["pytorch"].as_array().expect("a list");
     assert!(blocks.len() >= 16, "{}", blocks.len());
     for block in blocks {
         let theirs: Vec<(String, u64)> = frames(&block[1]).into_iter().map(|(file, line, _)| (file, line)).collect();
         let ours = recorded(&run.model, last_at(&run.model, number(block, "/0")));
+        if theirs.is_empty() {
+            assert_eq!(ours[0], remark("<backward>"), "PyTorch says nothing of such threads");
+            continue;
+        }
         let ours: Vec<(String, u64)> = ours.into_iter().map(|(file, line, _)| (file, line)).take(DEEPEST).collect();
         assert_eq!(ours[..], theirs[..theirs.len().min(DEEPEST)], "{block}");
     }

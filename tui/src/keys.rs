@@ -162,7 +162,7 @@ pub static BINDINGS: &[Binding] = &[
         &[char('b')],
         Allocations,
         Do::Group,
-        "group by name (alike names as one), scope, size, category, or not",
+        "group by name (alike names as one), scope, line, size, category, or not",
         "group",
     ),
     row(&[key(Enter)], Allocations, Do::Open, "show what the selected group holds", ""),

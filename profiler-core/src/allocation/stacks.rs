@@ -89,6 +89,12 @@ impl Stacks {
         self.nodes.len() <= 1
     }
 
+    /// True for a line of the program's own: not one of what is installed, of Python's own library, or a remark.
+    pub fn is_own(&self, number: u32, names: &Names) -> bool {
+        let file = self.node(number).file;
+        file != 0 && !is_library(&names.text(file))
+    }
+
     /// A node as text: `train.py:12 in forward`, a remark as it is; empty for nowhere.
     pub fn text(&self, number: u32, names: &Names) -> String {
         let node = self.node(number);

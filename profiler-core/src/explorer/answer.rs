@@ -78,6 +78,8 @@ pub struct Answer {
     pub rows: Option<Arc<RowsView>>,
     /// The tree of scopes.
     pub scopes: Option<Arc<Vec<ScopeNode>>>,
+    /// The tree of stacks: who called whom, with what was made there and in calls from there. Its root is the whole target.
+    pub stacks: Option<Arc<Vec<ScopeNode>>>,
     /// The containers.
     pub segments: Option<Arc<SegmentsView>>,
     /// How fragmented they are over time.
@@ -114,6 +116,8 @@ pub struct SessionView {
     /// Ended allocations before this time are no longer kept, so that lists of earlier moments are incomplete; `None` while
     /// everything is kept.
     pub forgotten_before: Option<Nanoseconds>,
+    /// True when lines of the program were recorded.
+    pub stacks: bool,
     /// What is wrong with the journal, as sentences.
     pub notices: Vec<String>,
 }
@@ -285,6 +289,11 @@ pub struct AllocationRow {
     pub function: String,
     /// Path of its scope; empty outside all scopes.
     pub scope: String,
+    /// The line of the program that made it, as text: the innermost one that is its own, else the innermost; empty when lines were
+    /// not recorded.
+    pub site: String,
+    /// The lines that led to it, the innermost first; at most 64.
+    pub stack: Vec<StackLine>,
     /// When it was made.
     pub birth: Nanoseconds,
     /// In which step.
@@ -299,6 +308,21 @@ pub struct AllocationRow {
     pub device: Option<u16>,
     /// Address in its process.
     pub address: u64,
+}
+
+/// One line of a stack.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StackLine {
+    /// In short: `models/net.py:12 in Net.forward`; a remark such as `<backward>` as it is.
+    pub text: String,
+    /// File as Python names it; empty for a remark.
+    pub file: String,
+    /// Line in it, 0 where there is none.
+    pub line: u32,
+    /// Qualified name of the function.
+    pub function: String,
+    /// True for the program's own code, false for what is installed.
+    pub own: bool,
 }
 
 /// Allocations that are alike.

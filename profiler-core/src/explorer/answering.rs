@@ -24,8 +24,8 @@ use super::scopes;
 use super::segments::Segments;
 use super::side;
 use super::spans::Spans;
-use super::steps;
 use super::tracks;
+use super::{stacks, steps};
 
 /// Which lists are kept for the next question.
 #[derive(Debug, Default)]
@@ -36,6 +36,8 @@ pub(super) struct Lists {
     scopes_now: Kept<(Part, At), (Stamp, Nanoseconds, Vec<Sum>)>,
     tops: Kept<(Part, At), Tops>,
     scopes_peak: Kept<Part, Vec<Sum>>,
+    stacks_now: Kept<(Part, At), Vec<Sum>>,
+    stacks_peak: Kept<Part, Vec<Sum>>,
     ledgers: Kept<(Part, At), Ledgers>,
     ledgers_peak: Kept<Part, Ledgers>,
     findings: Kept<(), Arc<Vec<Finding>>>,
@@ -216,7 +218,15 @@ impl Explorer {
             let at_peak = Live { order: peak.order, ..live };
             let stamp = Stamp { order: peak.order, ..stamp };
             let peak = self.pace.list(&mut self.lists.scopes_peak, part, stamp, || scopes::sums(&at_peak));
-            answer.scopes = Some(Arc::new(scopes::tree(model, now, peak)));
+            answer.scopes = Some(Arc::new(scopes::of_scopes(model, now, peak)));
+        }
+        if query.stacks {
+            let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
+            let at_peak = Live { order: peak.order, ..live };
+            let of_peak = Stamp { order: peak.order, ..stamp };
+            let peak = self.pace.list(&mut self.lists.stacks_peak, part, of_peak, || stacks::sums(&at_peak)).clone();
+            let now = self.pace.list(&mut self.lists.stacks_now, (part, at), stamp, || stacks::sums(&live));
+            answer.stacks = Some(Arc::new(stacks::of_calls(model, now, &peak)));
         }
         if let Some(rows) = &query.rows {
             // Windows differ from answer to answer; the list is the same.

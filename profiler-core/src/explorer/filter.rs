@@ -11,20 +11,24 @@
 //! | `step:12` | what was made in step 12 |
 //! | `category:weights` | that category; the beginning of its name is enough |
 //! | `scope:h.3` | what has it in the path of its scope |
+//! | `line:net.py:12` | what has it in the line of the program that made it |
 //! | `name:bias` | what has it in its name, or, without one, in its function |
 //! | `stream:0x7f00` | what was made on that stream; `stream:default` is stream 0 |
 //! | `gpu:1` | what lies on that GPU, counted from 0 as the list does |
 //! | `pid:4711` | what that process holds |
 //! | `scope=model/h.1` | what has exactly this path as its scope, letter for letter; `scope=""` is outside all scopes |
 //! | `name=bias` | what has exactly this name, or, without a name, this function |
+//! | `line="a/net.py:12 in f"` | what was made at exactly this line of the program; `line=""` is none that is known |
 //! | `category=weights` | exactly that category |
 //!
 //! Behind `=`, a text with blanks stands in quotes: `scope="my model/h.1"`; within them `\"` is a quote and `\\` a backslash.
 //! Another word before a single colon is an error; in `ns::function` the colons are part of the word.
 
+use std::collections::HashMap;
+
 use memscope_wire::{Category, Origin};
 
-use crate::allocation::{Allocation, Model};
+use crate::allocation::{Allocation, Model, Sites};
 
 use super::part::Positions;
 
@@ -38,6 +42,7 @@ enum Term {
     Category(String),
     Scope(String),
     Name(String),
+    Line(String),
     Stream(u64),
     Gpu(u64),
     Pid(u32),
@@ -50,6 +55,7 @@ enum Term {
 enum Whole {
     Scope,
     Name,
+    Line,
     Category,
 }
 
@@ -93,7 +99,7 @@ impl Filter {
     }
 }
 
-/// The term that lets through what has exactly this text in a column: `scope`, `name` or `category`.
+/// The term that lets through what has exactly this text in a column: `scope`, `name`, `line` or `category`.
 pub fn exact_term(column: &str, text: &str) -> String {
     format!("{column}={}", quoted(text))
 }
@@ -112,6 +118,7 @@ fn exact(text: &str) -> Option<Result<(Term, &str), String>> {
     let whole = match column {
         "scope" => Whole::Scope,
         "name" => Whole::Name,
+        "line" => Whole::Line,
         "category" => Whole::Category,
         _ => return None,
     };
@@ -178,9 +185,10 @@ fn term(text: &str) -> Result<Term, String> {
         }
         Some(("scope", value)) => Term::Scope(lower(value)),
         Some(("name", value)) => Term::Name(lower(value)),
+        Some(("line", value)) => Term::Line(lower(value)),
         Some((column, value)) if is_word(column) && !value.starts_with(':') => {
             return Err(format!(
-                "`{text}`: there is no `{column}:`; there are step, stream, gpu, pid, category, scope and name, and \
+                "`{text}`: there is no `{column}:`; there are step, stream, gpu, pid, category, scope, line and name, and \
                  `name:{text}` looks for this text"
             ));
         }
@@ -246,16 +254,34 @@ impl Words {
 
 /// A term as look-ups.
 enum Test {
-    Text { names: Vec<bool>, scopes: Vec<bool>, categories: [bool; Category::ALL.len()], origins: [bool; 4] },
+    Text {
+        names: Vec<bool>,
+        scopes: Vec<bool>,
+        categories: [bool; Category::ALL.len()],
+        origins: [bool; 4],
+    },
     Above(u64),
     Below(u64),
     Step(u64),
     Category([bool; Category::ALL.len()]),
     Scope(Vec<bool>),
     Name(Vec<bool>),
+    /// By node of the tree of stacks.
+    Line(Vec<bool>),
     Stream(u64),
     Gpu(u64),
     Pid(u32),
+}
+
+/// By node of the tree of stacks: whether its site's text is one that is looked for.
+fn sites(model: &Model, wanted: impl Fn(&str) -> bool) -> Vec<bool> {
+    let sites = Sites::of(&model.stacks, &model.names);
+    let mut known = HashMap::new();
+    let mut test = |node: u32| {
+        let site = sites.site(node);
+        *known.entry(site).or_insert_with(|| wanted(&model.stacks.text(site, &model.names)))
+    };
+    (0..model.stacks.len() as u32).map(&mut test).collect()
 }
 
 impl Term {
@@ -278,6 +304,8 @@ impl Term {
             Term::Category(begin) => Test::Category(Category::ALL.map(|category| category.name().starts_with(begin))),
             Term::Scope(part) => Test::Scope(within(&words.scopes, part)),
             Term::Name(part) => Test::Name(within(&words.names, part)),
+            Term::Line(part) => Test::Line(sites(model, |text| text.to_lowercase().contains(part))),
+            Term::Exact(Whole::Line, line) => Test::Line(sites(model, |text| text == line)),
             Term::Stream(stream) => Test::Stream(*stream),
             Term::Gpu(position) => Test::Gpu(*position),
             Term::Pid(pid) => Test::Pid(*pid),
@@ -322,6 +350,7 @@ impl Prepared<'_> {
             Test::Category(found) => found[allocation.category as usize],
             Test::Scope(found) => at(found, allocation.scope),
             Test::Name(found) => at(found, label(allocation)),
+            Test::Line(found) => at(found, allocation.stack),
             Test::Stream(stream) => self.model.streams.value(allocation.stream) == *stream,
             Test::Gpu(position) => self.positions.shown(allocation).is_some_and(|shown| u64::from(shown) == *position),
             Test::Pid(pid) => self.model.processes[allocation.process as usize].info.pid == *pid,

@@ -30,6 +30,7 @@ mod segments;
 mod session;
 mod side;
 mod spans;
+mod stacks;
 mod steps;
 mod tracks;
 mod window;
@@ -37,7 +38,7 @@ mod window;
 pub use alert::Alertness;
 pub use answer::{
     AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, STACKED, ScopeNode,
-    ScopeTotal, SessionView, StepView,
+    ScopeTotal, SessionView, StackLine, StepView,
 };
 pub use bands::{AddressSpan, Band, BandsView, Hit, Rest, SegmentBand};
 pub use detail::AllocationDetail;

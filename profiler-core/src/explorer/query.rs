@@ -22,6 +22,8 @@ pub struct Query {
     pub rows: Option<RowsQuery>,
     /// Whether the tree of scopes is wanted.
     pub scopes: bool,
+    /// Whether the tree of stacks is wanted.
+    pub stacks: bool,
     /// The containers, if they are wanted.
     pub segments: Option<SegmentsQuery>,
     /// Fragmentation over a span of time, at so many moments, if it is wanted.
@@ -46,6 +48,7 @@ impl Default for Query {
             steps: 0..0,
             rows: None,
             scopes: false,
+            stacks: false,
             segments: None,
             fragmentation: None,
             window: None,
@@ -182,6 +185,8 @@ pub enum Grouping {
     Name,
     /// Their scope.
     Scope,
+    /// The line of the program that made them: the innermost one that is its own, else the innermost.
+    Line,
     /// Their exact size.
     Size,
     /// Their category.

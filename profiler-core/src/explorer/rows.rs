@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::allocation::{Allocation, Model};
+use crate::allocation::{Allocation, Model, Sites};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::CATEGORIES;
 use crate::report::{Groups, Together, units};
@@ -15,6 +15,7 @@ use super::filter::{Filter, label, step_of};
 use super::live::Live;
 use super::part::{Positions, birth_time};
 use super::query::{Column, Grouping, Pick, RowsQuery};
+use super::stacks;
 
 /// Rows that are sorted at once; those behind them are when somebody looks at them.
 const HEAD: usize = 1 << 12;
@@ -149,8 +150,9 @@ fn ranks(count: usize, text: impl Fn(u32) -> String) -> Vec<u64> {
 }
 
 /// What rows have in common, as a number.
-fn group_of(allocation: &Allocation, grouping: Grouping) -> u64 {
+fn group_of(allocation: &Allocation, grouping: Grouping, sites: &Sites) -> u64 {
     match grouping {
+        Grouping::Line => u64::from(sites.site(allocation.stack)),
         Grouping::Name | Grouping::Scope => u64::from(allocation.scope),
         Grouping::Size => allocation.requested,
         Grouping::Category => allocation.category as u64,
@@ -194,14 +196,19 @@ fn groups<'m>(
     query: &RowsQuery,
 ) -> Vec<GroupRow> {
     let mut sums: HashMap<u64, (u64, [u64; CATEGORIES])> = HashMap::new();
+    let sites = match grouping {
+        Grouping::Line => Sites::of(&model.stacks, &model.names),
+        _ => Sites::default(),
+    };
     for (_, allocation) in rows {
-        let (count, live) = sums.entry(group_of(allocation, grouping)).or_default();
+        let (count, live) = sums.entry(group_of(allocation, grouping, &sites)).or_default();
         *count += 1;
         let bytes = &mut live[allocation.category as usize];
         *bytes = bytes.wrapping_add(allocation.requested);
     }
     let label = |key: u64| match grouping {
         Grouping::Name | Grouping::Scope => model.scopes.path(key as u32, &model.names),
+        Grouping::Line => model.stacks.text(key as u32, &model.names),
         Grouping::Size => units::bytes(key),
         Grouping::Category => memscope_wire::Category::from_number(key as u8).name().to_owned(),
     };
@@ -213,12 +220,12 @@ fn groups<'m>(
     // By what they have in common where the column shows that; else by size.
     let by_label = matches!(
         (grouping, query.sort),
-        (Grouping::Scope, Column::Scope | Column::Name) | (Grouping::Category, Column::Category)
+        (Grouping::Scope | Grouping::Line, Column::Scope | Column::Name) | (Grouping::Category, Column::Category)
     );
     groups.sort_unstable_by(|(key, group), (other_key, other)| {
         let order = match grouping {
             _ if !by_label => bytes(&group.live).cmp(&bytes(&other.live)),
-            Grouping::Scope => group.label.cmp(&other.label),
+            Grouping::Scope | Grouping::Line => group.label.cmp(&other.label),
             _ => key.cmp(other_key),
         };
         let order = if query.descending { order.reverse() } else { order };
@@ -238,6 +245,8 @@ pub(super) fn allocation_row(model: &Model, positions: &Positions, id: u32) -> A
         name: model.names.text(allocation.name),
         function: model.names.text(allocation.function),
         scope: model.scopes.path(allocation.scope, &model.names),
+        site: site(model, allocation.stack),
+        stack: stacks::lines(model, allocation.stack),
         birth: birth_time(model, allocation),
         step: step_of(model, allocation),
         stream: model.streams.value(allocation.stream),
@@ -258,6 +267,15 @@ pub(super) fn pick(model: &Model, id: u32) -> Pick {
 pub(super) fn is_picked(model: &Model, id: u32, pick: Pick) -> bool {
     let allocation = &model.allocations[id as usize];
     birth_time(model, allocation) == pick.birth && identity(allocation) == pick.id
+}
+
+/// The site of one stack, as [`Sites`] of all has it.
+fn site(model: &Model, stack: u32) -> String {
+    let mut lines =
+        model.stacks.outwards(stack).filter(|(_, node)| node.file != 0).map(|(number, _)| number).peekable();
+    let innermost = lines.peek().copied().unwrap_or_default();
+    let own = lines.find(|number| model.stacks.is_own(*number, &model.names));
+    model.stacks.text(own.unwrap_or(innermost), &model.names)
 }
 
 /// Tells an allocation from all others, whatever the model has forgotten: nothing else began at this address, in this process,

@@ -38,6 +38,7 @@ impl Explorer {
             allocations: model.seen(),
             dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
             forgotten_before: self.forgotten_before(),
+            stacks: !model.stacks.is_empty(),
             notices: self.notices.clone(),
         }
     }

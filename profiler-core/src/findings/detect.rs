@@ -66,15 +66,15 @@ fn recording(model: &Model) -> Vec<Finding> {
         )
     }));
     if model.doubts.stacks_in_part > 0 {
-        let allocations = grouped(model.doubts.stacks_in_part);
-        let what = format!(
-            "allocations of whose stack only the outer part is known: {allocations}; there was no room for more"
-        );
+        let allocations = model.doubts.stacks_in_part;
         findings.push(finding(
             Severity::Warning,
-            what.clone(),
+            format!(
+                "allocations of whose stack only the outer part is known: {}; there was no room for more",
+                grouped(allocations)
+            ),
             "the program has more different stacks than a process keeps: record a shorter part of it",
-            Detail::NotFollowed { what },
+            Detail::StacksInPart { allocations },
         ));
     }
     let dropped = sum(|process| process.counters.dropped).wrapping_add(model.doubts.over_limit);

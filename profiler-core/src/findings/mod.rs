@@ -192,6 +192,11 @@ pub enum Detail {
         /// What.
         what: String,
     },
+    /// `allocations of whose stack only the outer part is known: N; there was no room for more`.
+    StacksInPart {
+        /// How many.
+        allocations: u64,
+    },
     /// `P % of what the driver granted on DEVICE was cached and unused when most was reserved`.
     LargeCached {
         /// UUID of the device.
@@ -338,6 +343,7 @@ impl Detail {
             Detail::DeviceReads { .. } => "device_reads",
             Detail::JournalTruncated { .. } => "journal_truncated",
             Detail::NotFollowed { .. } => "not_followed",
+            Detail::StacksInPart { .. } => "stacks_in_part",
             Detail::LargeCached { .. } => "large_cached",
         }
     }

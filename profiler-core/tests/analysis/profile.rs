@@ -40,7 +40,7 @@ fn read_all(path: &Path) -> Result<()> {
 }
 
 /// Writes the profile again, member by member, with right checksums; `None` leaves a member out.
-fn rebuilt(path: &Path, edit: impl Fn(&str, Vec<u8>) -> Option<Vec<u8>>) -> PathBuf {
+pub fn rebuilt(path: &Path, edit: impl Fn(&str, Vec<u8>) -> Option<Vec<u8>>) -> PathBuf {
     let mut source = zip::ZipArchive::new(std::fs::File::open(path).expect("opened")).expect("a zip");
     let target = path.with_extension("rebuilt");
     let mut out = zip::ZipWriter::new(std::fs::File::create(&target).expect("created"));

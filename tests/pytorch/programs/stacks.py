@@ -222,6 +222,16 @@ def main():
     return made
 
 
+def of_a_thread_of_autograd():
+    """Address and bytes of a gradient that is made on the device's own thread, and the line that asked for it."""
+    x = torch.ones(1017, requires_grad=True, device=DEVICE)
+    kept.append(x)
+    y = (x * x).sum()
+    line = sys._getframe().f_lineno + 1
+    y.backward()
+    return {"address": x.grad.data_ptr(), "line": line}
+
+
 def of_pytorch():
     """What PyTorch's own history of its allocator says: [address, [[file, line], …]] of each block."""
     if DEVICE != "cuda":
@@ -237,4 +247,4 @@ with tempfile.TemporaryDirectory(prefix="ünï-") as folder:
     with open(os.path.join(folder, "módulo.py"), "w") as file:
         file.write("\n\ndef f(make, device):\n    return make(1012, device=device)\n")
     sys.path.insert(0, folder)
-    say(made=main(), pytorch=of_pytorch())
+    say(made=main(), backward=of_a_thread_of_autograd(), pytorch=of_pytorch())

@@ -20,7 +20,8 @@ impl App {
                 list.group = match list.group {
                     None => Some(Grouping::Name),
                     Some(Grouping::Name) => Some(Grouping::Scope),
-                    Some(Grouping::Scope) => Some(Grouping::Size),
+                    Some(Grouping::Scope) if self.answer.session.stacks => Some(Grouping::Line),
+                    Some(Grouping::Scope | Grouping::Line) => Some(Grouping::Size),
                     Some(Grouping::Size) => Some(Grouping::Category),
                     Some(Grouping::Category) => None,
                 };

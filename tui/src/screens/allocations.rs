@@ -47,9 +47,17 @@ pub(crate) struct Layout {
     detail: Rect,
 }
 
-/// Divides the screen.
-pub(crate) fn layout(body: Rect) -> Layout {
-    let detail = if body.height >= 12 { 3 } else { 0 };
+/// Lines of a stack that are shown of the selected row, where there is room.
+const STACK_LINES: u16 = 8;
+
+/// Divides the screen; `stacks` says whether lines of the program are known.
+pub(crate) fn layout(body: Rect, stacks: bool) -> Layout {
+    let detail = match body.height {
+        0..12 => 0,
+        24.. if stacks => 3 + STACK_LINES,
+        _ if stacks => 4,
+        _ => 3,
+    };
     let rows = body.height.saturating_sub(2 + detail);
     let row = |offset, height| super::band(body, offset, height);
     Layout { heading: row(0, 1), titles: row(1, 1), rows: row(2, rows), detail: row(2 + rows, detail) }
@@ -57,7 +65,7 @@ pub(crate) fn layout(body: Rect) -> Layout {
 
 /// The sort column whose title is there.
 pub(crate) fn title_at(app: &App, at: Position) -> Option<By> {
-    let titles = layout(super::parts(app).body).titles;
+    let titles = layout(super::parts(app).body, app.answer.session.stacks).titles;
     if !titles.contains(at) || app.allocations.group.is_some() {
         return None;
     }
@@ -76,6 +84,7 @@ pub(crate) fn term(grouping: Grouping, group: &GroupRow) -> Option<String> {
         }
         Grouping::Category => Some(exact_term("category", &group.label)),
         Grouping::Scope => Some(exact_term("scope", &group.label)),
+        Grouping::Line => Some(exact_term("line", &group.label)),
         Grouping::Size => {
             let size = group.live.iter().sum::<u64>().checked_div(group.allocations)?;
             Some(format!(">{}B <{}B", size.checked_sub(1)?, size.checked_add(1)?))
@@ -85,7 +94,7 @@ pub(crate) fn term(grouping: Grouping, group: &GroupRow) -> Option<String> {
 
 /// Draws the screen.
 pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
-    let parts = layout(body);
+    let parts = layout(body, app.answer.session.stacks);
     let Some(rows) = &app.answer.rows else {
         canvas.heading(parts.heading, "Live allocations", "");
         return;
@@ -105,7 +114,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         let by_label = matches!(
             (app.allocations.group, app.allocations.sort),
             (Some(Grouping::Name), By::Name)
-                | (Some(Grouping::Scope), By::Scope | By::Name)
+                | (Some(Grouping::Scope | Grouping::Line), By::Scope | By::Name)
                 | (Some(Grouping::Category), By::Category)
         );
         let column = if by_label { 4 } else { 0 };
@@ -122,7 +131,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         let y = parts.rows.y + line;
         match position.checked_sub(rows.first).and_then(|row| rows.rows.get(row)) {
             Some(Row::Allocation(row)) => single(app, canvas, &placed, y, row),
-            Some(Row::Group(row)) => group(canvas, &placed, y, row, rows.matching_bytes),
+            Some(Row::Group(row)) => group(canvas, (&placed, y), row, rows.matching_bytes, app.allocations.group),
             // It has been asked for.
             None => drop(canvas.text(placed[0].x, y, width, canvas.glyphs.gap, canvas.palette.faint())),
         }
@@ -146,6 +155,7 @@ fn heading(app: &App, canvas: &mut Canvas, line: Rect, rows: &RowsView) {
         None => "Live allocations".to_owned(),
         Some(Grouping::Name) => "Live allocations by name".to_owned(),
         Some(Grouping::Scope) => "Live allocations by scope".to_owned(),
+        Some(Grouping::Line) => "Live allocations by line".to_owned(),
         Some(Grouping::Size) => "Live allocations by size".to_owned(),
         Some(Grouping::Category) => "Live allocations by category".to_owned(),
     };
@@ -217,7 +227,13 @@ fn single(app: &App, canvas: &mut Canvas, placed: &[table::Placed], y: u16, row:
     }
 }
 
-fn group(canvas: &mut Canvas, placed: &[table::Placed], y: u16, row: &GroupRow, whole: u64) {
+fn group(
+    canvas: &mut Canvas,
+    (placed, y): (&[table::Placed], u16),
+    row: &GroupRow,
+    whole: u64,
+    grouping: Option<Grouping>,
+) {
     let bytes = row.live.iter().sum::<u64>();
     for column in placed {
         let text = match column.index {
@@ -229,7 +245,8 @@ fn group(canvas: &mut Canvas, placed: &[table::Placed], y: u16, row: &GroupRow, 
                 continue;
             }
             _ => {
-                let label = if row.label.is_empty() { "(no scope)" } else { &row.label };
+                let nothing = if grouping == Some(Grouping::Line) { "(no line is known)" } else { "(no scope)" };
+                let label = if row.label.is_empty() { nothing } else { &row.label };
                 canvas.end_of(column.x, y, column.width, label, Style::new());
                 continue;
             }
@@ -281,6 +298,21 @@ fn detail(canvas: &mut Canvas, area: Rect, row: &Row) {
     };
     canvas.fitted(area.x + 1, area.y + 1, area.width - 2, &first, plain);
     canvas.facts(area.x + 1, area.y + 2, area.width - 2, &second, faint);
+    if let Row::Allocation(row) = row {
+        stack(canvas, super::band(area, 3, area.height - 3), row);
+    }
+}
+
+/// The innermost lines that led to an allocation, those of the program itself in plain; where there is room for one, its site.
+fn stack(canvas: &mut Canvas, area: Rect, row: &AllocationRow) {
+    let (faint, plain) = (canvas.palette.faint(), Style::new());
+    if area.height == 1 {
+        canvas.fitted(area.x + 1, area.y, area.width - 2, &row.site, plain);
+        return;
+    }
+    for (y, line) in (area.y..area.bottom()).zip(&row.stack) {
+        canvas.fitted(area.x + 1, y, area.width - 2, &line.text, if line.own { plain } else { faint });
+    }
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ pub(crate) fn list_area(app: &App) -> Rect {
     let body = parts(app).body;
     match app.screen {
         Screen::Overview | Screen::Output => Rect::default(),
-        Screen::Allocations => allocations::layout(body).rows,
+        Screen::Allocations => allocations::layout(body, app.answer.session.stacks).rows,
         Screen::Scopes => scopes::layout(body).rows,
         Screen::Segments => segments::layout(body).rows,
         Screen::Steps => steps::layout(body).rows,

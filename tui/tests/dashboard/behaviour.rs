@@ -263,6 +263,36 @@ fn a_group_opens_into_what_it_holds() {
 }
 
 #[test]
+fn lines_of_the_program_are_shown_and_grouped() {
+    let mut trace = sessions::training();
+    let main = ("/home/me/train.py", 40, "<module>");
+    let linear = "/opt/lib/python3.11/site-packages/torch/nn/linear.py";
+    trace.at_line((1, 0), main);
+    trace.at_line((2, 1), ("/home/me/net.py", 7, "Net.forward"));
+    trace.at_line((3, 2), (linear, 125, "Linear.forward"));
+    trace.tagged(0x7000_0000_0000, 3 << 40, memscope_core::Category::Inputs, "deep");
+    trace.at_line((4, 0), ("/home/me/train.py", 44, "main"));
+    trace.tagged(0x7800_0000_0000, 2 << 40, memscope_core::Category::Inputs, "other");
+    let mut view = View::new(&trace, SIZE);
+    view.press("a");
+    let lines = ["torch/nn/linear.py:125 in Linear.forward", "me/net.py:7 in Net.forward", "me/train.py:40"];
+    let text = view.text();
+    let places: Vec<usize> = lines.iter().map(|line| text.find(line).expect("a line of the stack")).collect();
+    assert!(places.is_sorted(), "the innermost first: {text}");
+    view.press("bbb");
+    assert!(view.text().contains("Live allocations by line"), "{}", view.text());
+    assert!(view.line("3.00 TiB").contains("me/net.py:7 in Net.forward"), "{}", view.text());
+    assert!(view.text().contains("(no line is known)"), "{}", view.text());
+    view.key(KeyCode::Enter);
+    let heading = view.line("Live allocations");
+    assert!(heading.contains("line=\"me/net.py:7 in Net.forward\"") && heading.contains("1 of "), "{heading}");
+    // A small screen has room for the line that counts.
+    let mut small = View::new(&trace, (80, 20));
+    assert!(small.press("a").text().contains("me/net.py:7 in Net.forward"), "{}", small.text());
+    assert!(!small.text().contains("linear.py"), "{}", small.text());
+}
+
+#[test]
 fn a_group_of_one_name_opens_and_one_of_several_says_why_not() {
     let mut trace = sessions::training();
     trace.tagged(0x7000_0000_0000, 3 << 40, memscope_core::Category::Inputs, "my batch");

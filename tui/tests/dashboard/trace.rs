@@ -145,6 +145,13 @@ impl Trace {
         self.event(Event::ScopePop);
     }
 
+    /// The thread is at a line of the program from now on: (node, caller), (file, line, function).
+    pub fn at_line(&mut self, (node, parent): (u64, u64), (file, line, function): (&str, u32, &str)) {
+        let (file, function) = (self.name(file), self.name(function));
+        self.event(Event::StackNode { node, parent, file, function, line });
+        self.event(Event::Stack { node, whole: true });
+    }
+
     pub fn phase(&mut self, phase: &str) {
         let name = self.name(phase);
         self.event(Event::Phase { name });

@@ -15,6 +15,7 @@ use crate::timeline::{SampleRows, Series, State};
 
 use super::bands::BandsView;
 use super::detail::AllocationDetail;
+use super::flame::{FlameView, Frame};
 use super::gravest::Gravest;
 use super::query::{At, Target};
 use super::segments::{FragmentationView, SegmentsView};
@@ -78,8 +79,8 @@ pub struct Answer {
     pub rows: Option<Arc<RowsView>>,
     /// The tree of scopes.
     pub scopes: Option<Arc<Vec<ScopeNode>>>,
-    /// The tree of stacks: who called whom, with what was made there and in calls from there. Its root is the whole target.
-    pub stacks: Option<Arc<Vec<ScopeNode>>>,
+    /// What holds memory as a tree that can be drawn.
+    pub flame: Option<Arc<FlameView>>,
     /// The containers.
     pub segments: Option<Arc<SegmentsView>>,
     /// How fragmented they are over time.
@@ -323,6 +324,8 @@ pub struct StackLine {
     pub function: String,
     /// True for the program's own code, false for what is installed.
     pub own: bool,
+    /// Tells the node of a tree by stack: [`super::FlameNode::frame`].
+    pub frame: Frame,
 }
 
 /// Allocations that are alike.

@@ -13,6 +13,7 @@ use crate::timeline::State;
 
 use super::answer::{Answer, MomentView, ScopeTotal};
 use super::explorer::Explorer;
+use super::flame::{Moment, Weighed};
 use super::gravest::Gravest;
 use super::live::Live;
 use super::moment::{Ledgers, Place, place, remembered, state_at};
@@ -24,8 +25,8 @@ use super::scopes;
 use super::segments::Segments;
 use super::side;
 use super::spans::Spans;
+use super::steps;
 use super::tracks;
-use super::{stacks, steps};
 
 /// Which lists are kept for the next question.
 #[derive(Debug, Default)]
@@ -36,8 +37,7 @@ pub(super) struct Lists {
     scopes_now: Kept<(Part, At), (Stamp, Nanoseconds, Vec<Sum>)>,
     tops: Kept<(Part, At), Tops>,
     scopes_peak: Kept<Part, Vec<Sum>>,
-    stacks_now: Kept<(Part, At), Vec<Sum>>,
-    stacks_peak: Kept<Part, Vec<Sum>>,
+    pub(super) flame: Weighed,
     ledgers: Kept<(Part, At), Ledgers>,
     ledgers_peak: Kept<Part, Ledgers>,
     findings: Kept<(), Arc<Vec<Finding>>>,
@@ -218,21 +218,20 @@ impl Explorer {
             let at_peak = Live { order: peak.order, ..live };
             let stamp = Stamp { order: peak.order, ..stamp };
             let peak = self.pace.list(&mut self.lists.scopes_peak, part, stamp, || scopes::sums(&at_peak));
-            answer.scopes = Some(Arc::new(scopes::of_scopes(model, now, peak)));
-        }
-        if query.stacks {
-            let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
-            let at_peak = Live { order: peak.order, ..live };
-            let of_peak = Stamp { order: peak.order, ..stamp };
-            let peak = self.pace.list(&mut self.lists.stacks_peak, part, of_peak, || stacks::sums(&at_peak)).clone();
-            let now = self.pace.list(&mut self.lists.stacks_now, (part, at), stamp, || stacks::sums(&live));
-            answer.stacks = Some(Arc::new(stacks::of_calls(model, now, &peak)));
+            answer.scopes = Some(Arc::new(scopes::tree(model, now, peak)));
         }
         if let Some(rows) = &query.rows {
             // Windows differ from answer to answer; the list is the same.
             let key = (part, at, RowsQuery { window: 0..0, ..rows.clone() });
             let list = self.pace.list(&mut self.lists.rows, key, stamp, || RowList::of(&live, rows));
             answer.rows = Some(Arc::new(list.view(model, positions, &rows.window)));
+        }
+        if let Some(flame) = &query.flame {
+            let now = Stamp { order: walk.walked.order, ..stamp };
+            let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
+            let moment = Moment { at: (at, order, time), peak: (peak.order, peak.time), now, last: self.last_time() };
+            let view = self.lists.flame.view(&mut self.pace, (model, walk), part, moment, flame);
+            answer.flame = Some(view);
         }
         if let Some(segments) = &query.segments {
             let list = self.pace.list(&mut self.lists.segments, (part, at), stamp, || Segments::of(&live));

@@ -8,6 +8,8 @@ use std::ops::Range;
 use crate::journal::entry::Nanoseconds;
 use crate::report::Instant;
 
+use super::flame::FlameQuery;
+
 /// Everything that a view wants to know at once. The cheap parts of an [`super::Answer`] are always there; a list is made
 /// only when it is asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,8 +24,8 @@ pub struct Query {
     pub rows: Option<RowsQuery>,
     /// Whether the tree of scopes is wanted.
     pub scopes: bool,
-    /// Whether the tree of stacks is wanted.
-    pub stacks: bool,
+    /// What holds memory as a tree that can be drawn, if it is wanted.
+    pub flame: Option<FlameQuery>,
     /// The containers, if they are wanted.
     pub segments: Option<SegmentsQuery>,
     /// Fragmentation over a span of time, at so many moments, if it is wanted.
@@ -48,7 +50,7 @@ impl Default for Query {
             steps: 0..0,
             rows: None,
             scopes: false,
-            stacks: false,
+            flame: None,
             segments: None,
             fragmentation: None,
             window: None,

@@ -43,39 +43,27 @@ pub(super) fn largest(model: &Model, sums: &[Sum]) -> Vec<ScopeTotal> {
     sums.into_iter().map(|(_, path, sum)| ScopeTotal { path, live: sum.live, allocations: sum.allocations }).collect()
 }
 
-/// The tree of scopes.
-pub(super) fn of_scopes(model: &Model, now: &[Sum], peak: &[Sum]) -> Vec<ScopeNode> {
+/// The tree, parents first, siblings by what they hold now.
+pub(super) fn tree(model: &Model, now: &[Sum], peak: &[Sum]) -> Vec<ScopeNode> {
     let scopes = &model.scopes;
-    let name = |scope: u32| model.names.text(scopes.name(scope));
-    tree(&Tree { count: scopes.len(), parent: &|scope| scopes.parent(scope), name: &name }, now, peak)
-}
-
-/// A tree of numbered nodes: 0 is the root, and a node's number is larger than its parent's.
-pub(super) struct Tree<'t> {
-    pub count: usize,
-    pub parent: &'t dyn Fn(u32) -> u32,
-    pub name: &'t dyn Fn(u32) -> String,
-}
-
-/// A tree's nodes, parents first, siblings by what they hold now.
-pub(super) fn tree(of: &Tree<'_>, now: &[Sum], peak: &[Sum]) -> Vec<ScopeNode> {
     let all = |sums: &[Sum]| {
         let mut all = sums.to_vec();
-        all.resize(of.count, Sum::default());
+        all.resize(scopes.len(), Sum::default());
+        // A scope's number is larger than that of the one around it.
         for scope in (1..all.len()).rev() {
             let inside = all[scope];
-            all[(of.parent)(scope as u32) as usize].merge(&inside);
+            all[scopes.parent(scope as u32) as usize].merge(&inside);
         }
         all
     };
     let (now_all, peak_all) = (all(now), all(peak));
-    let mut children: Vec<Vec<u32>> = vec![Vec::new(); of.count];
-    for scope in 1..of.count {
+    let mut children: Vec<Vec<u32>> = vec![Vec::new(); scopes.len()];
+    for scope in 1..scopes.len() {
         if now_all[scope].allocations > 0 || peak_all[scope].allocations > 0 {
-            children[(of.parent)(scope as u32) as usize].push(scope as u32);
+            children[scopes.parent(scope as u32) as usize].push(scope as u32);
         }
     }
-    let name = of.name;
+    let name = |scope: u32| model.names.text(scopes.name(scope));
     for siblings in &mut children {
         siblings.sort_by_cached_key(|scope| (Reverse(now_all[*scope as usize].bytes()), name(*scope), *scope));
     }

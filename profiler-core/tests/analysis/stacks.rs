@@ -1,6 +1,6 @@
 //! Lines of the program: in reports, in what views are told, and in the profile, written by hand as a log tells them.
 
-use memscope_core::explorer::{Column, Explorer, Grouping, Limits, Query, Row, RowsQuery};
+use memscope_core::explorer::{Column, Explorer, FlameBy, FlameQuery, Grouping, Limits, Query, Row, RowsQuery};
 use memscope_core::journal::entry::Entry;
 use memscope_core::profile::{self, Profile};
 use memscope_core::report::{Instant, Style, text};
@@ -139,14 +139,13 @@ fn check_explorer(explorer: &mut Explorer) {
     assert_eq!(rows(explorer, "line:NET.py", None).len(), 3);
     assert_eq!(rows(explorer, "line:linear", None).len(), 0, "the site is the program's");
 
-    let answer = explorer.answer(&Query { stacks: true, ..Query::default() });
+    let flame = FlameQuery { by: FlameBy::Stack, parts: 100, ..FlameQuery::default() };
+    let answer = explorer.answer(&Query { flame: Some(flame), ..Query::default() });
     assert!(answer.session.stacks);
-    let tree: Vec<(u32, String, u64, u64)> = answer
-        .stacks
-        .expect("a tree")
-        .iter()
-        .map(|node| (node.depth, node.name.clone(), node.now.iter().sum::<u64>() / MIB, node.own / MIB))
-        .collect();
+    let view = answer.flame.expect("a tree");
+    let nodes = view.nodes.iter();
+    let tree: Vec<(u32, String, u64, u64)> =
+        nodes.map(|node| (node.depth, node.label.clone(), node.bytes() / MIB, node.own / MIB)).collect();
     let node = |depth, name: &str, inside, own| (depth, name.to_owned(), inside, own);
     let expected = [
         node(0, "", 33, 3),

@@ -105,15 +105,7 @@ impl Tab {
                 }
             }
             Action::StepBack | Action::StepForward => {
-                let forward = action == Action::StepForward;
-                let next = match (shared.cursor, answer.now.state.step) {
-                    (At::Step(step), _) | (_, Some(step)) if forward => step.saturating_add(1),
-                    (At::Step(step), _) | (_, Some(step)) => step.saturating_sub(1),
-                    _ => answer.step_marks.first().map_or(0, |(_, number)| *number),
-                };
-                let marks = &answer.step_marks;
-                let within = |(first, last): (&(_, u64), &(_, u64))| (first.1..=last.1).contains(&next);
-                if marks.first().zip(marks.last()).is_some_and(within) {
+                if let Some(next) = answer.step_beside(shared.cursor, action == Action::StepForward) {
                     shared.cursor = At::Step(next);
                 }
             }

@@ -19,6 +19,7 @@ use super::flame::{FlameView, Frame};
 use super::gravest::Gravest;
 use super::query::{At, Target};
 use super::segments::{FragmentationView, SegmentsView};
+use super::steps;
 use super::tracks::TracksView;
 use super::window::WindowView;
 
@@ -54,7 +55,7 @@ pub struct Answer {
     pub step_before: Option<[u64; CATEGORIES]>,
     /// Live bytes of the target over time.
     pub series: Arc<Series>,
-    /// When steps began, thinned out to what can be drawn: (time, number).
+    /// When steps began, thinned out to what can be drawn, the first and the last among them: (time, number).
     pub step_marks: Arc<Vec<(Nanoseconds, u64)>>,
     /// When the driver refused an allocation.
     pub refusals: Arc<Vec<Nanoseconds>>,
@@ -95,6 +96,18 @@ pub struct Answer {
     pub side: Option<Arc<Side>>,
     /// Those of the picked allocations that were found, in the order in which they were asked for.
     pub picks: Vec<AllocationDetail>,
+}
+
+impl Answer {
+    /// The step after the one that is shown, or before it; `None` where there is none. `at` is the moment that a view asks for: it
+    /// may be ahead of this answer.
+    pub fn step_beside(&self, at: At, forward: bool) -> Option<u64> {
+        let now = match at {
+            At::Step(number) => Some(number),
+            _ => self.now.state.step,
+        };
+        steps::beside(&self.step_marks, self.steps_total, now, forward)
+    }
 }
 
 /// What is known of the session.

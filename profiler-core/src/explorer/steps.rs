@@ -64,7 +64,7 @@ pub(super) fn before(track: &DeviceTrack, number: Option<u64>) -> Option<[u64; C
     before.end.map(|state| state.rows.live)
 }
 
-/// When steps began; of many, every second, fourth, … one, always the same ones.
+/// When steps began; of many, the first and the last, and every second, fourth, … one, always the same ones.
 pub(super) fn marks(track: &DeviceTrack) -> Vec<(Nanoseconds, u64)> {
     thinned(track.figures.steps.iter().map(|step| (step.begin, step.number)), track.steps_forgotten)
 }
@@ -75,6 +75,49 @@ pub(super) fn thinned(
     forgotten: usize,
 ) -> Vec<(Nanoseconds, u64)> {
     let stride = begins.len().div_ceil(MARKS).next_power_of_two();
-    let first = forgotten.next_multiple_of(stride) - forgotten;
-    begins.skip(first).step_by(stride).collect()
+    let last = begins.len().saturating_sub(1);
+    let kept = |position: usize| position == 0 || position == last || (forgotten + position).is_multiple_of(stride);
+    begins.enumerate().filter(|(position, _)| kept(*position)).map(|(_, begin)| begin).collect()
+}
+
+/// The step after the one that is seen at a moment, or before it, given what is known of them; `None` where there is none. Numbers
+/// of steps follow one another where marks were thinned out.
+pub(super) fn beside(marks: &[(Nanoseconds, u64)], total: usize, now: Option<u64>, forward: bool) -> Option<u64> {
+    let number = |mark: &(Nanoseconds, u64)| mark.1;
+    let Some(now) = now else {
+        return marks.first().map(number).filter(|_| forward);
+    };
+    if marks.len() == total {
+        let here = marks.iter().position(|mark| mark.1 == now)?;
+        let there = if forward { here.checked_add(1) } else { here.checked_sub(1) };
+        return there.and_then(|there| marks.get(there)).map(number);
+    }
+    let known = marks.first()?.1..=marks.last()?.1;
+    let there = if forward { now.checked_add(1) } else { now.checked_sub(1) };
+    there.filter(|there| known.contains(there))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_goes_from_the_first_step_to_the_last_and_back() {
+        for (total, forgotten) in [(0, 0), (1, 0), (1000, 3), (1457, 0), (5001, 13)] {
+            let begins = (0..total).map(|step| (Nanoseconds(10 * step as u64), step as u64 + 7));
+            let marks = thinned(begins.clone(), forgotten);
+            assert!(marks.len() <= MARKS + 2, "{}", marks.len());
+            let walk = |forward: bool, from: Option<u64>| -> Vec<u64> {
+                std::iter::successors(beside(&marks, total, from, forward), |now| {
+                    beside(&marks, total, Some(*now), forward)
+                })
+                .collect()
+            };
+            let all: Vec<u64> = begins.map(|(_, number)| number).collect();
+            assert_eq!(walk(true, None), all);
+            assert_eq!(walk(false, None), Vec::<u64>::new());
+            let back: Vec<u64> = all.iter().rev().skip(1).copied().collect();
+            assert_eq!(walk(false, all.last().copied()), back);
+        }
+    }
 }

@@ -114,30 +114,12 @@ impl App {
 
     /// To the peak of the step before the shown one, or after it.
     pub(super) fn move_step(&mut self, forward: bool) {
-        let marks = &self.answer.step_marks;
-        let now = match self.at {
-            At::Step(number) => Some(number),
-            _ => self.answer.now.state.step,
-        };
-        let complete = marks.len() == self.answer.steps_total;
-        let next = match now {
-            // Before the first step.
-            None if forward => marks.first().map(|(_, number)| *number),
-            None => None,
-            Some(now) if complete => {
-                let here = marks.iter().position(|(_, number)| *number == now);
-                let there = here.and_then(|here| if forward { here.checked_add(1) } else { here.checked_sub(1) });
-                there.and_then(|there| marks.get(there)).map(|(_, number)| *number)
-            }
-            Some(now) if forward => now.checked_add(1).filter(|next| marks.last().is_none_or(|(_, last)| next <= last)),
-            Some(now) => now.checked_sub(1).filter(|next| marks.first().is_none_or(|(_, first)| next >= first)),
-        };
-        match next {
+        match self.answer.step_beside(self.at, forward) {
             Some(number) => {
                 self.window.begin = self.span().start;
                 self.at = At::Step(number);
             }
-            None if marks.is_empty() => self.say("The program has begun no step."),
+            None if self.answer.step_marks.is_empty() => self.say("The program has begun no step."),
             None if forward => self.say("This is the last step: there is none after it."),
             None => self.say("There is no step before this moment's."),
         }

@@ -98,6 +98,34 @@ fn a_resnet_peaks_where_its_layout_says() {
     }
 }
 
+/// A layer's weights are one storage, of the parameters alone; the gates, states and inner outputs of each step are kept.
+#[test]
+fn recurrent_layers_keep_what_their_equations_need() {
+    let Some(python) = python("recurrent_layers_keep_what_their_equations_need") else { return };
+    let run = run(&python, H100, "recurrent");
+    // Of 96 steps in 8 sequences of 12, and of the 55 in those that are shorter.
+    for (kind, numbers, bytes) in [
+        ("rnn", 0, 4),
+        // Five numbers of 32 in each of three layers, and two outputs inside, both ways.
+        ("lstm", 2 * (3 * 5 * 32 + 2 * 32), 4),
+        ("gru", 2 * 4 * 32 + 32, 4),
+        // One more in each layer, before it is projected.
+        ("projected", 2 * (2 * 6 * 32 + 16), 4),
+        ("half", 2 * 5 * 32 + 32, 2),
+    ] {
+        let said = &run.said["kinds"][kind];
+        // PyTorch asks for room for biases where a layer has none, too.
+        let biases = if kind == "gru" { 2 * 2 * 3 * 32 * 4 } else { 0 };
+        let storages = said["storages"].as_object().expect("storages");
+        let storages: Vec<_> = storages.values().map(|bytes| bytes.as_u64().expect("bytes")).collect();
+        assert_eq!(storages, [number(said, "/weights") + biases], "{kind}");
+        assert_eq!(said["kept"], serde_json::json!([96 * numbers * bytes, 55 * numbers * bytes]), "{kind}");
+    }
+    agrees_with_pytorch(&run);
+    let missed = run.report["findings"].as_array().expect("findings").iter().find(|one| one["kind"] == "not_simulated");
+    assert_eq!(missed, None);
+}
+
 #[test]
 fn memory_ends_at_the_capacity_with_pytorchs_own_message() {
     let Some(python) = python("memory_ends_at_the_capacity_with_pytorchs_own_message") else { return };

@@ -1,5 +1,7 @@
-//! Descriptors of the older API: tensors and filters are remembered, because programs read them back; the others are opaque.
+//! Descriptors of the older API: tensors and filters are remembered, because programs read them back, recurrent layers because
+//! sizes follow from them; the others are opaque.
 
+use super::rnn::{Layers, Sequences};
 use crate::api::{Out, store};
 use crate::status::CudnnStatus;
 use std::ffi::c_int;
@@ -17,9 +19,19 @@ pub struct Shape {
     strides: [c_int; MOST],
 }
 
+impl Shape {
+    /// A tensor without gaps, of three dimensions.
+    pub fn tensor(kind: c_int, sizes: [c_int; 3]) -> Shape {
+        let mut shape = Shape { kind, count: 3, ..Shape::default() };
+        shape.sizes[..3].copy_from_slice(&sizes);
+        shape.strides[..3].copy_from_slice(&[sizes[1] * sizes[2], sizes[2], 1]);
+        shape
+    }
+}
+
 /// # Safety
 /// The pointer must be null or a descriptor of ours, used by one thread at a time.
-unsafe fn shape<'a>(pointer: *mut Shape) -> Result<&'a mut Shape, CudnnStatus> {
+pub unsafe fn shape<'a>(pointer: *mut Shape) -> Result<&'a mut Shape, CudnnStatus> {
     // SAFETY: as the caller says.
     unsafe { pointer.as_mut() }.ok_or(CudnnStatus::BAD_PARAM)
 }
@@ -48,18 +60,18 @@ unsafe fn put(to: *mut c_int, numbers: &[c_int; MOST], count: usize, wanted: c_i
 }
 
 macro_rules! made_and_destroyed {
-    ($($create:ident $destroy:ident)*) => {
+    ($($create:ident $destroy:ident $type:ty;)*) => {
         api! {$(
-            simulated fn $create(place: Out<'_, *mut Shape>) -> CudnnStatus {
+            simulated fn $create(place: Out<'_, *mut $type>) -> CudnnStatus {
                 store(place, Box::into_raw(Box::default()));
                 Ok(())
             }
-            simulated fn $destroy(pointer: *mut Shape) -> CudnnStatus {
-                // SAFETY: the program gives its descriptor back, once.
-                unsafe {
-                    shape(pointer)?;
-                    drop(Box::from_raw(pointer));
+            simulated fn $destroy(pointer: *mut $type) -> CudnnStatus {
+                if pointer.is_null() {
+                    return Err(CudnnStatus::BAD_PARAM);
                 }
+                // SAFETY: the program gives its descriptor back, once.
+                drop(unsafe { Box::from_raw(pointer) });
                 Ok(())
             }
         )*}
@@ -68,16 +80,16 @@ macro_rules! made_and_destroyed {
 
 // simulated fn of each name
 made_and_destroyed! {
-    cudnnCreateTensorDescriptor cudnnDestroyTensorDescriptor
-    cudnnCreateFilterDescriptor cudnnDestroyFilterDescriptor
-    cudnnCreateConvolutionDescriptor cudnnDestroyConvolutionDescriptor
-    cudnnCreateActivationDescriptor cudnnDestroyActivationDescriptor
-    cudnnCreateDropoutDescriptor cudnnDestroyDropoutDescriptor
-    cudnnCreatePoolingDescriptor cudnnDestroyPoolingDescriptor
-    cudnnCreateSpatialTransformerDescriptor cudnnDestroySpatialTransformerDescriptor
-    cudnnCreateCTCLossDescriptor cudnnDestroyCTCLossDescriptor
-    cudnnCreateRNNDescriptor cudnnDestroyRNNDescriptor
-    cudnnCreateRNNDataDescriptor cudnnDestroyRNNDataDescriptor
+    cudnnCreateTensorDescriptor cudnnDestroyTensorDescriptor Shape;
+    cudnnCreateFilterDescriptor cudnnDestroyFilterDescriptor Shape;
+    cudnnCreateConvolutionDescriptor cudnnDestroyConvolutionDescriptor Shape;
+    cudnnCreateActivationDescriptor cudnnDestroyActivationDescriptor Shape;
+    cudnnCreateDropoutDescriptor cudnnDestroyDropoutDescriptor Shape;
+    cudnnCreatePoolingDescriptor cudnnDestroyPoolingDescriptor Shape;
+    cudnnCreateSpatialTransformerDescriptor cudnnDestroySpatialTransformerDescriptor Shape;
+    cudnnCreateCTCLossDescriptor cudnnDestroyCTCLossDescriptor Shape;
+    cudnnCreateRNNDescriptor cudnnDestroyRNNDescriptor Layers;
+    cudnnCreateRNNDataDescriptor cudnnDestroyRNNDataDescriptor Sequences;
 }
 
 api! {

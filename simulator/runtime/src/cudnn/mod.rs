@@ -6,6 +6,7 @@
 mod backend;
 mod descriptor;
 mod legacy;
+mod rnn;
 
 use crate::api::{Out, store};
 use crate::status::CudnnStatus;

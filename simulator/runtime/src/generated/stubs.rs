@@ -207,17 +207,12 @@ stubs! {
     fn cudnnGetConvolutionBackwardDataAlgorithm_v7() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetConvolutionBackwardDataAlgorithm_v7") }
     fn cudnnGetConvolutionBackwardFilterAlgorithm_v7() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetConvolutionBackwardFilterAlgorithm_v7") }
     fn cudnnGetConvolutionForwardAlgorithm_v7() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetConvolutionForwardAlgorithm_v7") }
-    fn cudnnGetRNNTempSpaceSizes() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetRNNTempSpaceSizes") }
-    fn cudnnGetRNNWeightParams() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetRNNWeightParams") }
-    fn cudnnGetRNNWeightSpaceSize() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetRNNWeightSpaceSize") }
     fn cudnnPoolingForward() -> CudnnStatus { computed::<CudnnStatus>("cudnnPoolingForward") }
-    fn cudnnRNNBackwardData_v8() -> CudnnStatus { refused::<CudnnStatus>("cudnnRNNBackwardData_v8") }
-    fn cudnnRNNBackwardWeights_v8() -> CudnnStatus { refused::<CudnnStatus>("cudnnRNNBackwardWeights_v8") }
-    fn cudnnRNNForward() -> CudnnStatus { refused::<CudnnStatus>("cudnnRNNForward") }
+    fn cudnnRNNBackwardData_v8() -> CudnnStatus { computed::<CudnnStatus>("cudnnRNNBackwardData_v8") }
+    fn cudnnRNNBackwardWeights_v8() -> CudnnStatus { computed::<CudnnStatus>("cudnnRNNBackwardWeights_v8") }
+    fn cudnnRNNForward() -> CudnnStatus { computed::<CudnnStatus>("cudnnRNNForward") }
     fn cudnnSetCTCLossDescriptorEx() -> CudnnStatus { refused::<CudnnStatus>("cudnnSetCTCLossDescriptorEx") }
     fn cudnnSetCTCLossDescriptor_v9() -> CudnnStatus { refused::<CudnnStatus>("cudnnSetCTCLossDescriptor_v9") }
-    fn cudnnSetRNNDataDescriptor() -> CudnnStatus { refused::<CudnnStatus>("cudnnSetRNNDataDescriptor") }
-    fn cudnnSetRNNDescriptor_v8() -> CudnnStatus { refused::<CudnnStatus>("cudnnSetRNNDescriptor_v8") }
     fn cudnnSpatialTfGridGeneratorBackward() -> CudnnStatus { computed::<CudnnStatus>("cudnnSpatialTfGridGeneratorBackward") }
     fn cudnnSpatialTfGridGeneratorForward() -> CudnnStatus { computed::<CudnnStatus>("cudnnSpatialTfGridGeneratorForward") }
     fn cudnnSpatialTfSamplerBackward() -> CudnnStatus { computed::<CudnnStatus>("cudnnSpatialTfSamplerBackward") }

@@ -4,7 +4,7 @@
 
 use eframe::egui::{self, Color32, Theme as Ground, ThemePreference, Visuals};
 use memscope_core::Category;
-use memscope_core::colours::{Background, Colours, Foreign, Palette, Rgb};
+use memscope_core::colours::{Background, Colours, Foreign, Palette, Rgb, SERIES, SIZES};
 use serde::{Deserialize, Serialize};
 
 /// What the user wants colours to be.
@@ -87,6 +87,16 @@ impl Theme {
     /// Granted beyond what was asked for: a shade of what is cached.
     pub fn rounding(&self) -> Color32 {
         self.cached().lerp_to_gamma(self.text(), 0.35)
+    }
+
+    /// One of several things that have no colour of their own, by its number among them.
+    pub fn series(&self, number: usize) -> Color32 {
+        colour(self.colours.series[number % SERIES])
+    }
+
+    /// Sizes, from the smallest, 0, to the largest.
+    pub fn size(&self, class: usize) -> Color32 {
+        colour(self.colours.sizes[class.min(SIZES - 1)])
     }
 
     /// What is in use and none of the program's allocations.

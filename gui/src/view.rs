@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use eframe::egui::Ui;
+use eframe::egui::{Id, Key, Ui};
 use memscope_core::explorer::{Answer, Query};
 
 use crate::shared::{Shared, Span};
@@ -33,6 +33,25 @@ pub trait View {
 
     /// What it shows, as text.
     fn text(&self, context: &ViewContext<'_>) -> String;
+
+    /// Keys that it reads itself while it has the keyboard: they are none of the window's actions then. For the shortcut sheet.
+    fn keys(&self) -> &'static [OwnKey] {
+        &[]
+    }
+
+    /// The widget that has the keyboard while those keys are read.
+    fn keyboard(&self) -> Option<Id> {
+        None
+    }
+}
+
+/// A key of a view.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnKey {
+    /// Which.
+    pub key: Key,
+    /// What it does, in words.
+    pub says: &'static str,
 }
 
 /// What a view is given.

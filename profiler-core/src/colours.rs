@@ -46,6 +46,11 @@ pub enum Foreign {
     Unowned,
 }
 
+/// How many colours there are for what has none of its own.
+pub const SERIES: usize = 8;
+/// How many colours there are for sizes.
+pub const SIZES: usize = 7;
+
 /// The colours of one palette on one background.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Colours {
@@ -67,6 +72,10 @@ pub struct Colours {
     pub faint: Rgb,
     /// Laid under what is selected.
     pub selected: Rgb,
+    /// What has no colour of its own, such as scopes: given out one by one.
+    pub series: [Rgb; SERIES],
+    /// Sizes, from the smallest to the largest: darker or lighter from one to the next, whatever the colour vision.
+    pub sizes: [Rgb; SIZES],
 }
 
 impl Colours {
@@ -127,6 +136,8 @@ const DARK: Colours = Colours {
     accent: rgb(0x79b8ff),
     faint: rgb(0x7d8590),
     selected: rgb(0x2d3748),
+    series: all([0x6ea8fe, 0xf2a65a, 0x7bd88f, 0xe06c9f, 0xb794f6, 0x4fd1c5, 0xe6d45a, 0xc0866a]),
+    sizes: all([0x4c4384, 0x3f65a8, 0x3a8aa6, 0x3fab8c, 0x7cc66a, 0xc9d455, 0xfff2a0]),
 };
 
 const LIGHT: Colours = Colours {
@@ -139,6 +150,8 @@ const LIGHT: Colours = Colours {
     accent: rgb(0x1861b5),
     faint: rgb(0x5d656f),
     selected: rgb(0xd5e4f7),
+    series: all([0x2a72d4, 0xcf6f17, 0x2f934b, 0xc03f7a, 0x7a4fd0, 0x148f88, 0xa88f00, 0x8a5636]),
+    sizes: all([0xd5e08c, 0x93cc7c, 0x55b08c, 0x33909a, 0x2f6b98, 0x3c4688, 0x341457]),
 };
 
 const OKABE_ITO: [Rgb; CATEGORIES] = all([0x999999, 0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0x56b4e9, 0xf0e442]);
@@ -150,6 +163,7 @@ const SAFE_DARK: Colours = Colours {
     good: rgb(0x009e73),
     accent: rgb(0x56b4e9),
     faint: rgb(0x8a8a8a),
+    series: all([0x56b4e9, 0xe69f00, 0x009e73, 0xcc79a7, 0xf0e442, 0x0072b2, 0xd55e00, 0xf5f5f5]),
     ..DARK
 };
 
@@ -160,6 +174,7 @@ const SAFE_LIGHT: Colours = Colours {
     good: rgb(0x00704f),
     accent: rgb(0x0060a0),
     faint: rgb(0x5e5e5e),
+    series: all([0x56b4e9, 0xe69f00, 0x009e73, 0xcc79a7, 0xf0e442, 0x0072b2, 0xd55e00, 0x2b2b2b]),
     ..LIGHT
 };
 
@@ -190,6 +205,22 @@ mod tests {
                     // 4.5 is asked of text, by the same guidelines.
                     assert!(contrast(text, ground) >= 4.5, "{palette:?} {background:?} {text:x?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_apart_by_how_light_they_are() {
+        for palette in [Palette::Default, Palette::ColourBlind] {
+            for background in [Background::Dark, Background::Light] {
+                let colours = palette.on(background);
+                for pair in colours.sizes.windows(2) {
+                    assert!(contrast(pair[0], pair[1]) >= 1.2, "{palette:?} {background:?} {pair:x?}");
+                }
+                let mut series = colours.series.to_vec();
+                series.sort_unstable();
+                series.dedup();
+                assert_eq!(series.len(), SERIES);
             }
         }
     }

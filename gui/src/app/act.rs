@@ -2,7 +2,7 @@
 //!
 //! Owns: what each action does, and when a key is one. Refuses: keys while text is typed.
 
-use eframe::egui;
+use eframe::egui::{self, KeyboardShortcut};
 use memscope_core::explorer::{At, Target};
 use memscope_core::journal::entry::Nanoseconds;
 
@@ -11,7 +11,7 @@ use super::{App, Tab};
 use crate::action::{Action, TABLE};
 use crate::document::out_of_memory;
 use crate::shared::Selection;
-use crate::view::whole;
+use crate::view::{OwnKey, whole};
 
 /// How far a key moves: this share of what is seen.
 const PAN: f64 = 0.15;
@@ -24,12 +24,15 @@ impl App {
         if context.text_edit_focused() {
             return;
         }
+        let own = self.own_keys(context);
+        let is_own =
+            |key: &KeyboardShortcut| key.modifiers.is_none() && own.iter().any(|own| own.key == key.logical_key);
         let mut wanted = Vec::new();
         context.input_mut(|input| {
             // Those with more modifiers first: Ctrl+Shift+E is not Ctrl+E.
             for shifted in [true, false] {
                 let rows = TABLE.iter().flat_map(|row| row.keys.iter().map(move |key| (row.action, key)));
-                for (action, key) in rows.filter(|(_, key)| key.modifiers.shift == shifted) {
+                for (action, key) in rows.filter(|(_, key)| key.modifiers.shift == shifted && !is_own(key)) {
                     if key.logical_key == egui::Key::Questionmark {
                         // Shift is part of the sign on many keyboards.
                         let pressed = input.key_pressed(egui::Key::Questionmark);
@@ -43,6 +46,13 @@ impl App {
         for action in wanted {
             self.act(action, context);
         }
+    }
+
+    /// Keys that the view that is shown reads itself at present.
+    fn own_keys(&self, context: &egui::Context) -> &'static [OwnKey] {
+        let view = self.tabs.get(self.shown).and_then(|tab| tab.pane.map(|pane| &tab.below[pane]));
+        let has_keyboard = |id| context.memory(|memory| memory.has_focus(id));
+        view.filter(|view| view.keyboard().is_some_and(has_keyboard)).map(|view| view.keys()).unwrap_or_default()
     }
 
     /// Does it.

@@ -5,11 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
-use eframe::egui::{self, Grid, Key, Modal, RichText, ScrollArea, TextEdit};
+use eframe::egui::{self, Grid, Key, KeyboardShortcut, Modal, Modifiers, RichText, ScrollArea, TextEdit};
 
 use super::App;
 use crate::action::{TABLE, written};
 use crate::theme::Theme;
+use crate::view::OwnKey;
 
 /// What lies over the window.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,12 +67,18 @@ impl App {
         }
     }
 
+    /// The keys that each view reads itself: its title, and them.
+    fn keys_of_views(&self) -> Vec<(&'static str, &'static [OwnKey])> {
+        let views = (self.below)();
+        views.iter().map(|view| (view.title(), view.keys())).filter(|(_, keys)| !keys.is_empty()).collect()
+    }
+
     pub(super) fn dialogs(&mut self, context: &egui::Context, theme: &Theme) {
         self.browsed();
         match self.dialog.take() {
             None => {}
             Some(Dialog::Shortcuts) => {
-                let open = shortcuts(context, theme);
+                let open = shortcuts(context, theme, &self.keys_of_views());
                 self.dialog = open.then_some(Dialog::Shortcuts);
             }
             Some(Dialog::Open(mut text)) => match ask(context, theme, "Open a profile or a session", &mut text, true) {
@@ -173,8 +180,8 @@ fn completions(text: &str) -> Vec<String> {
     names
 }
 
-/// Draws the table of actions; false once it is closed.
-fn shortcuts(context: &egui::Context, theme: &Theme) -> bool {
+/// Draws the table of actions, and the keys of each view; false once it is closed.
+fn shortcuts(context: &egui::Context, theme: &Theme, views: &[(&str, &[OwnKey])]) -> bool {
     let modal = Modal::new(egui::Id::unique("shortcuts")).show(context, |ui| {
         ui.heading("Shortcuts");
         ScrollArea::vertical().max_height(560.0).show(ui, |ui| {
@@ -186,8 +193,20 @@ fn shortcuts(context: &egui::Context, theme: &Theme) -> bool {
                     ui.label(row.says);
                     ui.end_row();
                 }
+                for (title, keys) in views {
+                    for OwnKey { key, says } in *keys {
+                        let key = written(&KeyboardShortcut::new(Modifiers::NONE, *key));
+                        ui.label(RichText::new(key).monospace().color(theme.accent()));
+                        ui.label(*title);
+                        ui.label(*says);
+                        ui.end_row();
+                    }
+                }
             });
         });
+        if !views.is_empty() {
+            ui.label("A view reads its own keys while it has the keyboard: after a click in it, or Tab.");
+        }
         ui.label("In the timeline: a click sets the cursor, a drag chooses a range, the wheel zooms,");
         ui.label("a drag with Shift or another button moves, and so does the wheel with Shift.");
     });

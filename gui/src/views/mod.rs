@@ -2,6 +2,7 @@
 //!
 //! Owns: which there are, and in which order. The timeline is always there; of the others one at a time lies below it.
 
+pub mod bands;
 pub mod diff;
 pub mod segments;
 pub mod timeline;
@@ -10,5 +11,5 @@ use crate::view::View;
 
 /// The views that lie below the timeline, in the order of their keys.
 pub fn below() -> Vec<Box<dyn View>> {
-    vec![Box::<segments::Segments>::default(), Box::<diff::Diff>::default()]
+    vec![Box::<bands::Bands>::default(), Box::<segments::Segments>::default(), Box::<diff::Diff>::default()]
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | window | a window with an explorer behind it, and its pictures |
 //! | golden | a profile with an out-of-memory error: its reason is read without a click |
+//! | bands | allocations as bands: figures, names, selection, filter, what is merged |
 //! | diff | two documents against each other |
 //! | figures | what is shown equals the JSON report of the same moment |
 //! | opening | files and sessions as they are opened, whole, broken, missing, running |
@@ -15,6 +16,7 @@
 //!
 //! The sessions are those of the dashboard's tests: both views are shown the same.
 
+mod bands;
 mod diff;
 mod export;
 mod figures;

@@ -82,7 +82,7 @@ pub fn click(window: &mut Window, label: &str) {
 
 /// memscope's rasteriser as a renderer of tests.
 #[derive(Default)]
-struct Painter(Raster);
+pub struct Painter(Raster);
 
 impl TestRenderer for Painter {
     fn handle_delta(&mut self, delta: &mut TexturesDelta) {

@@ -41,7 +41,7 @@ pub use answer::{
     AllocationRow, Answer, DeviceView, GroupRow, MomentView, ProcessView, Row, RowsView, Running, STACKED, ScopeNode,
     ScopeTotal, SessionView, StackLine, StepView,
 };
-pub use bands::{AddressSpan, Band, BandsView, Hit, Rest, SegmentBand};
+pub use bands::{AddressSpan, Band, BandScope, BandsView, Hit, Rest, SegmentBand};
 pub use detail::AllocationDetail;
 pub use explorer::Explorer;
 pub use filter::exact_term;

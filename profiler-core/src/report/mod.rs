@@ -24,7 +24,7 @@ pub use instant::{Instant, InstantError};
 pub use text::{Style, circumstances, finding, text};
 
 pub(crate) use build::{build, device_text, live_at, named_devices};
-pub(crate) use group::{Groups, Together, together};
+pub(crate) use group::{Groups, Together, pattern, together};
 pub(crate) use snapshot::{Held, Moment, Tops, Words};
 
 /// The version of the report's shape.

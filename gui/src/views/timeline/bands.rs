@@ -31,7 +31,8 @@ pub fn ui(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, top: f32) {
     phases(ui, context, chart, line(1.0), &window);
 }
 
-fn steps(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, line: Rect, window: &WindowView) {
+/// Draws steps alone into a line; a click on one puts the cursor, and chooses its time.
+pub fn steps(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, line: Rect, window: &WindowView) {
     let shades = [0.10, 0.20];
     for StepSpan { number, begin, end } in &window.steps {
         let text = |width: f32| match width {

@@ -13,11 +13,11 @@
 //! | pointer | cursor, range, zoom and pan |
 
 mod area;
-mod axis;
-mod bands;
+pub(crate) mod axis;
+pub(crate) mod bands;
 mod columns;
 mod marks;
-mod pointer;
+pub(crate) mod pointer;
 mod tracks;
 
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ pub use axis::Scale;
 pub use columns::{Column, Source};
 
 /// Height of the time axis.
-const RULER: f32 = 20.0;
+pub(crate) const RULER: f32 = 20.0;
 /// Rows of the table that is copied.
 const PARTS: u32 = 64;
 /// Width of the byte axis.
@@ -174,7 +174,7 @@ fn table(answer: &Answer, seen: Span) -> String {
 
 /// The span that is asked for: what is seen. While a session runs and all of it is seen, a little more, so that not every
 /// answer is to a new question.
-fn wanted(context: &ViewContext<'_>) -> Span {
+pub(crate) fn wanted(context: &ViewContext<'_>) -> Span {
     let seen = context.seen();
     if context.answer.session.state != Running::Live || !context.shared.zoom.is_whole() {
         return seen;

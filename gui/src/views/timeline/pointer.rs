@@ -53,13 +53,36 @@ pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: 
 }
 
 /// A moment, to the nanosecond where little time is seen.
-fn written(time: u64, seen: Span) -> String {
+pub fn written(time: u64, seen: Span) -> String {
     const FINE: u64 = 10_000_000;
     if seen.length() < FINE { panels::exact_time(time) } else { panels::time(time) }
 }
 
 /// Acts on the pointer; the drag that goes on afterwards.
 pub fn handle(
+    ui: &Ui,
+    response: &Response,
+    context: &mut ViewContext<'_>,
+    chart: &Chart,
+    drag: Option<Drag>,
+) -> Option<Drag> {
+    if let Some(pointer) = response.hover_pos()
+        && drag.is_none()
+        && chart.rect.contains(pointer)
+    {
+        hover(ui, response, context, chart, pointer.x);
+    }
+    let drag = navigate(ui, response, context, chart, drag);
+    if let Some(at) = chart.clicked(response)
+        && response.interact_pointer_pos().is_some_and(|pointer| chart.rect.y_range().contains(pointer.y))
+    {
+        context.shared.cursor = at;
+    }
+    drag
+}
+
+/// Wheel and drag in a chart over time: what is seen, and the range. Gives the drag that goes on afterwards.
+pub fn navigate(
     ui: &Ui,
     response: &Response,
     context: &mut ViewContext<'_>,
@@ -80,9 +103,6 @@ pub fn handle(
             let moved = chart.seen.moved(-f64::from(sideways / chart.rect.width()), whole);
             context.shared.zoom.show(moved, whole, now);
         }
-        if drag.is_none() && chart.rect.contains(pointer) {
-            hover(ui, response, context, chart, pointer.x);
-        }
     }
     if response.drag_started()
         && let Some(origin) = ui.input(|input| input.pointer.press_origin())
@@ -101,11 +121,6 @@ pub fn handle(
             let time = |x: f32| chart.time(x.clamp(chart.rect.left(), chart.rect.right()));
             context.shared.range = Some(Span::between(time(from), time(pointer.x)));
         }
-    }
-    if let Some(at) = chart.clicked(response)
-        && response.interact_pointer_pos().is_some_and(|pointer| chart.rect.y_range().contains(pointer.y))
-    {
-        context.shared.cursor = at;
     }
     drag.filter(|_| response.dragged() && !response.drag_stopped())
 }

@@ -2,10 +2,12 @@
 //!
 //! Owns: which allocations may be drawn, and their facts. Refuses: where they lie (`stack`, `address`).
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use crate::allocation::Allocation;
+use crate::allocation::{Allocation, Model};
 use crate::journal::entry::Nanoseconds;
+use crate::report::pattern;
 
 use super::super::filter::Filter;
 use super::super::history::{History, Lane, Source, choose};
@@ -13,7 +15,7 @@ use super::super::part::{Part, Positions};
 use super::super::query::{BandOrder, BandsQuery};
 use super::super::rows::pick;
 use super::super::window::Ruler;
-use super::{Band, BandsView, address, rest, stack};
+use super::{Band, BandScope, BandsView, address, rest, stack};
 
 /// What a layout is made from.
 pub(super) struct Chosen<'m> {
@@ -66,6 +68,7 @@ pub(in crate::explorer) fn view(
     let ruler = Ruler::of(&range, query.columns);
     let chosen = Chosen { source, positions, range, orders: (after, until), part, ids, ruler };
     view.bands = chosen.ids.iter().map(|id| chosen.band(*id, query.order)).collect();
+    view.scopes = scopes(source.model, &view.bands);
     match query.order {
         BandOrder::Stacked => stack::lay(&chosen, &mut view),
         BandOrder::Address => address::lay(history, &chosen, &mut view),
@@ -76,6 +79,23 @@ pub(in crate::explorer) fn view(
         view.height = view.height.max(view.rest.iter().map(top).max().unwrap_or(0));
     }
     view
+}
+
+/// The scopes of bands, by number.
+fn scopes(model: &Model, bands: &[Band]) -> Vec<BandScope> {
+    let numbers: BTreeSet<u32> = bands.iter().map(|band| band.scope).collect();
+    let mut scopes: Vec<BandScope> = Vec::with_capacity(numbers.len());
+    let mut same: HashMap<String, usize> = HashMap::new();
+    for id in numbers {
+        let path = model.scopes.path(id, &model.names);
+        let alike = pattern(&path);
+        *same.entry(alike.clone()).or_default() += 1;
+        scopes.push(BandScope { id, path, alike });
+    }
+    for scope in scopes.iter_mut().filter(|scope| same[&scope.alike] == 1) {
+        scope.alike.clone_from(&scope.path);
+    }
+    scopes
 }
 
 impl Chosen<'_> {
@@ -95,6 +115,7 @@ impl Chosen<'_> {
             death: self.source.death(id),
             bytes: allocation.requested,
             granted: allocation.bytes,
+            name: self.source.model.names.text(allocation.name),
             height: if order == BandOrder::Stacked { allocation.requested } else { allocation.bytes },
             category: allocation.category,
             origin: allocation.origin,

@@ -48,6 +48,8 @@ pub struct BandsView {
     pub segments: Vec<SegmentBand>,
     /// How many more containers live within the range.
     pub segments_hidden: usize,
+    /// The scopes of the bands, by number.
+    pub scopes: Vec<BandScope>,
     /// What is wrong with the filter, as a sentence; it then lets everything through.
     pub filter_error: Option<String>,
     /// Before this time what ended is no longer kept; `None` while everything is.
@@ -71,11 +73,13 @@ pub struct Band {
     pub granted: u64,
     /// Height of its band: bytes asked for when stacked, bytes granted by address.
     pub height: u64,
+    /// Name from its tag; empty when there is none.
+    pub name: String,
     /// What it is for.
     pub category: Category,
     /// How that is known.
     pub origin: Origin,
-    /// Number of its scope: [`super::ScopeNode::id`].
+    /// Number of its scope: [`super::ScopeNode::id`], and [`BandScope::id`].
     pub scope: u32,
     /// The size class of its bytes: n for sizes from 2ⁿ bytes on.
     pub size_class: u8,
@@ -87,6 +91,18 @@ pub struct Band {
     pub address: u64,
     /// Its points in [`BandsView::points`]; the first is at its begin.
     pub points: Range<u32>,
+}
+
+/// A scope in which bands were made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BandScope {
+    /// Its number.
+    pub id: u32,
+    /// Names from the outermost scope on, joined by `/`; empty outside all scopes.
+    pub path: String,
+    /// The same for all scopes of bands whose names differ only in numbers, with `*` for these (the layers of a model); else the
+    /// path.
+    pub alike: String,
 }
 
 /// What is live and not drawn.
@@ -152,6 +168,12 @@ impl BandsView {
     /// How many allocations within the range are not drawn themselves.
     pub fn merged(&self) -> u64 {
         self.alive.saturating_sub(self.bands.len() as u64)
+    }
+
+    /// The scope of a band.
+    pub fn scope(&self, band: &Band) -> Option<&BandScope> {
+        let at = self.scopes.binary_search_by_key(&band.scope, |scope| scope.id).ok()?;
+        self.scopes.get(at)
     }
 
     /// Where a band lies at a time: of the last point at or before it.

@@ -168,6 +168,8 @@ fn check_picks(explorer: &mut Explorer, target: Target, view: &BandsView, world:
         let row = &detail.row;
         prop_assert_eq!((row.id, row.birth, detail.death), (band.pick.id, band.pick.birth, band.death));
         prop_assert_eq!((row.address, row.bytes, row.granted), (band.address, band.bytes, band.granted));
+        let scope = view.scope(band).expect("the scope of each band is told");
+        prop_assert_eq!((&row.name, &row.scope), (&band.name, &scope.path));
     }
     Ok(())
 }

@@ -1,0 +1,202 @@
+//! Bands, what is merged, and words on what is large enough.
+//!
+//! Owns: what is lit and what is dimmed; one mesh a colour. Refuses: where things are (`plot`).
+
+use eframe::egui::text::{LayoutJob, TextWrapping};
+use eframe::egui::{Color32, FontId, Mesh, Painter, Rect, Shape, Stroke, StrokeKind, pos2, vec2};
+use memscope_core::explorer::{Band, BandOrder, BandsView, Pick, STACKED};
+use memscope_core::report::units;
+
+use super::colour::{self, Colouring, Scopes};
+use super::plot::Plot;
+use super::words;
+use crate::shared::{Selection, Shared};
+use crate::theme::Theme;
+
+/// A band that is at least so high and wide (points) is parted from its neighbours by a line.
+const PARTED: f32 = 6.0;
+/// One that is at least so large is named.
+const NAMED: [f32; 2] = [54.0, 13.0];
+/// At most so many are.
+const NAMES: usize = 60;
+/// Distance of the stripes over what is merged.
+const STRIPES: f32 = 5.0;
+
+/// How bands are coloured.
+pub struct Paint<'a> {
+    /// By what.
+    pub colouring: Colouring,
+    /// Colours of scopes.
+    pub scopes: &'a Scopes,
+    /// All colours.
+    pub theme: Theme,
+    /// What is lit.
+    pub shared: &'a Shared,
+}
+
+impl Paint<'_> {
+    /// True for a band that the selection is about, or where it is about none that is drawn.
+    fn lights(&self, view: &BandsView, band: &Band, selected: Option<Pick>) -> bool {
+        match &self.shared.selection {
+            Selection::None => true,
+            Selection::Allocation(_) => selected.is_none_or(|pick| pick == band.pick),
+            Selection::Category(category) => *category == band.category,
+            Selection::Scope(path) => {
+                let within = |scope: &str| {
+                    scope.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                };
+                view.scope(band).is_some_and(|scope| within(&scope.path) || within(&scope.alike))
+            }
+        }
+    }
+
+    /// The colour of a number, lit or dimmed.
+    fn colour(&self, number: usize, lit: bool) -> Color32 {
+        let colour = self.colouring.colour(&self.theme, number);
+        if lit { colour } else { self.theme.dimmed(colour) }
+    }
+
+    /// The colour of what is merged, of a category: its scope and size are not known.
+    fn merged(&self, category: memscope_core::Category) -> Color32 {
+        let colour = match self.colouring {
+            Colouring::Category => self.theme.category(category),
+            Colouring::Scope | Colouring::Size => self.theme.faint(),
+        };
+        let paler = colour.lerp_to_gamma(self.theme.ground(), 0.4);
+        if self.shared.dims(category) { self.theme.dimmed(paler) } else { paler }
+    }
+}
+
+/// Draws all bands; how many are seen and lower than a pixel.
+pub fn bands(painter: &Painter, plot: &Plot<'_>, paint: &Paint<'_>) -> usize {
+    let view = plot.view;
+    let selected = match paint.shared.selection {
+        Selection::Allocation(pick) => view.bands.iter().map(|band| band.pick).find(|shown| *shown == pick),
+        _ => None,
+    };
+    let colours = paint.colouring.colours();
+    let mut meshes = vec![Mesh::default(); colours * 2];
+    let mut names: Vec<(Rect, &Band, usize)> = Vec::new();
+    let (mut thin, mut pieces) = (0, Vec::new());
+    for band in &view.bands {
+        plot.pieces(band, &mut pieces);
+        if pieces.is_empty() {
+            thin += usize::from(plot.sees(band.begin..band.end));
+            continue;
+        }
+        let number = colour::number(paint.colouring, paint.scopes, view, band);
+        let number = if paint.lights(view, band, selected) { number } else { number + colours };
+        let colour = paint.colour(number % colours, number < colours);
+        for (position, piece) in pieces.iter().enumerate() {
+            let mut shown = *piece;
+            if piece.height() >= PARTED {
+                shown.min.y += plot.pixel;
+            }
+            if position == 0 && piece.width() >= PARTED {
+                shown.min.x += plot.pixel;
+            }
+            meshes[number].add_colored_rect(shown, colour);
+        }
+        if number >= colours {
+            continue;
+        }
+        let large = pieces.iter().filter(|piece| piece.width() >= NAMED[0] && piece.height() >= NAMED[1]);
+        let largest = large.max_by(|one, other| one.area().total_cmp(&other.area()));
+        names.extend(largest.map(|piece| (*piece, band, number)));
+    }
+    for mesh in meshes.into_iter().filter(|mesh| !mesh.is_empty()) {
+        painter.add(Shape::mesh(mesh));
+    }
+    names.sort_by(|one, other| other.0.area().total_cmp(&one.0.area()));
+    for (piece, band, number) in names.into_iter().take(NAMES) {
+        let colour = paint.colour(number, true);
+        name(painter, piece, &words::on_band(view, band), paint.theme.on(colour));
+    }
+    thin
+}
+
+/// One line of text in a rectangle, cut where it is too long.
+fn name(painter: &Painter, rect: Rect, text: &str, ink: Color32) {
+    let mut job = LayoutJob::simple_singleline(text.to_owned(), FontId::proportional(10.5), ink);
+    // In steps: while one zooms, not every width is a layout of its own.
+    let room = ((rect.width() - 6.0) / 8.0).floor() * 8.0;
+    job.wrap = TextWrapping::truncate_at_width(room);
+    let galley = painter.layout_job(job);
+    let at = pos2(rect.left() + 3.0, rect.center().y - galley.size().y / 2.0);
+    painter.with_clip_rect(rect.intersect(painter.clip_rect())).galley(at, galley, ink);
+}
+
+/// Draws what is not drawn itself: on top of all bands, paler and striped, by category.
+pub fn rest(painter: &Painter, plot: &Plot<'_>, paint: &Paint<'_>) {
+    let view = plot.view;
+    if view.order != BandOrder::Stacked || view.merged() == 0 {
+        return;
+    }
+    let mut meshes = vec![Mesh::default(); STACKED.len()];
+    let mut stripes = Mesh::default();
+    let colours = STACKED.map(|category| paint.merged(category));
+    let ground = paint.theme.ground();
+    let end = view.range.end.min(memscope_core::journal::entry::Nanoseconds(view.as_of.0.saturating_add(1)));
+    let mut at = 0;
+    while at < view.rest.len() {
+        // Of several within one pixel the one with most bytes.
+        let left = plot.x(view.rest[at].time);
+        let mut most = &view.rest[at];
+        let mut next = at + 1;
+        let until = |next: usize| view.rest.get(next).map_or(end, |rest| rest.time);
+        while next < view.rest.len() && plot.x(until(next)) <= left {
+            let rest = &view.rest[next];
+            if rest.drawn.saturating_add(rest.bytes()) > most.drawn.saturating_add(most.bytes()) {
+                most = rest;
+            }
+            next += 1;
+        }
+        let right = plot.x(until(next));
+        at = next;
+        if right <= left || most.bytes() == 0 {
+            continue;
+        }
+        let (mut below, first) = (most.drawn, plot.y(most.drawn));
+        let mut bottom = first;
+        for ((category, colour), mesh) in STACKED.iter().zip(colours).zip(&mut meshes) {
+            below = below.saturating_add(most.live[*category as usize]);
+            let top = plot.y(below);
+            if top < bottom {
+                mesh.add_colored_rect(Rect::from_min_max(pos2(left, top), pos2(right, bottom)), colour);
+                bottom = top;
+            }
+        }
+        let mut stripe = (left / STRIPES).ceil() * STRIPES;
+        while stripe < right && bottom < first {
+            let rect = Rect::from_min_max(pos2(stripe, bottom), pos2(stripe + plot.pixel, first));
+            stripes.add_colored_rect(rect, ground.gamma_multiply(0.55));
+            stripe += STRIPES;
+        }
+    }
+    meshes.push(stripes);
+    for mesh in meshes.into_iter().filter(|mesh| !mesh.is_empty()) {
+        painter.add(Shape::mesh(mesh));
+    }
+}
+
+/// A line around a band.
+pub fn outline(painter: &Painter, plot: &Plot<'_>, band: &Band, stroke: Stroke) {
+    let mut pieces = Vec::new();
+    plot.pieces(band, &mut pieces);
+    match pieces[..] {
+        [] => {}
+        [piece] => {
+            painter.rect_stroke(piece.expand2(vec2(0.5, 0.5)), 0.0, stroke, StrokeKind::Middle);
+        }
+        _ => {
+            let above = pieces.iter().flat_map(|piece| [piece.left_top(), piece.right_top()]);
+            let below = pieces.iter().rev().flat_map(|piece| [piece.right_bottom(), piece.left_bottom()]);
+            painter.add(Shape::closed_line(above.chain(below).collect(), stroke));
+        }
+    }
+}
+
+/// Bytes of what is merged where most of it is, for those who want it in words.
+pub fn most_merged(view: &BandsView) -> String {
+    units::bytes(view.rest.iter().map(memscope_core::explorer::Rest::bytes).max().unwrap_or(0))
+}

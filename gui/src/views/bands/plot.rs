@@ -1,0 +1,188 @@
+//! Where bands are on the screen.
+//!
+//! Owns: whole pixels: edges that meet in bytes or in time meet on the screen, what changes by less than a pixel is no change, and
+//! what is shorter than a pixel is one pixel wide. Refuses: colours.
+
+use std::ops::Range;
+
+use eframe::egui::{Pos2, Rect, pos2};
+use memscope_core::explorer::{Band, BandsView, Hit};
+use memscope_core::journal::entry::Nanoseconds;
+
+use crate::views::timeline::Chart;
+
+/// A view of bands in a chart.
+pub struct Plot<'a> {
+    /// What is drawn.
+    pub view: &'a BandsView,
+    /// Where.
+    pub chart: Chart,
+    /// Bytes at the upper edge.
+    pub top: f64,
+    /// A pixel of the screen, in points.
+    pub pixel: f32,
+}
+
+impl Plot<'_> {
+    /// Where so many bytes are.
+    pub fn y(&self, offset: u64) -> f32 {
+        let rect = self.chart.rect;
+        let y = rect.bottom() - (offset as f64 / self.top * f64::from(rect.height())) as f32;
+        self.whole(y)
+    }
+
+    /// Where a moment is, within the chart.
+    pub fn x(&self, time: Nanoseconds) -> f32 {
+        let rect = self.chart.rect;
+        self.whole(self.chart.x(time.0)).clamp(rect.left(), rect.right())
+    }
+
+    fn whole(&self, points: f32) -> f32 {
+        (points / self.pixel).round() * self.pixel
+    }
+
+    /// The bytes at a height.
+    pub fn offset(&self, y: f32) -> u64 {
+        let rect = self.chart.rect;
+        (f64::from((rect.bottom() - y) / rect.height().max(1.0)).max(0.0) * self.top) as u64
+    }
+
+    /// True when some of it is within what is seen.
+    pub fn sees(&self, time: Range<Nanoseconds>) -> bool {
+        time.start.0 < self.chart.seen.end && time.end.0 > self.chart.seen.begin
+    }
+
+    /// The rectangles of a band, from left to right; none where it is lower than a pixel.
+    pub fn pieces(&self, band: &Band, pieces: &mut Vec<Rect>) {
+        pieces.clear();
+        if !self.sees(band.begin..band.end) {
+            return;
+        }
+        let points = &self.view.points[band.points.start as usize..band.points.end as usize];
+        let mut left = self.x(band.begin);
+        for (number, (_, offset)) in points.iter().enumerate() {
+            let until = points.get(number + 1).map_or(band.end, |next| next.0);
+            let right = self.x(until);
+            if right <= left {
+                continue;
+            }
+            let (top, bottom) = (self.y(offset.saturating_add(band.height)), self.y(*offset));
+            match pieces.last_mut() {
+                Some(last) if last.top() == top && last.bottom() == bottom && last.right() == left => {
+                    last.max.x = right
+                }
+                _ if top < bottom => pieces.push(Rect::from_min_max(pos2(left, top), pos2(right, bottom))),
+                _ => {}
+            }
+            left = right;
+        }
+        if let (true, Some((_, offset))) = (pieces.is_empty(), points.first()) {
+            let (top, bottom) = (self.y(offset.saturating_add(band.height)), self.y(*offset));
+            let left = self.x(band.begin).min(self.chart.rect.right() - self.pixel);
+            if top < bottom && self.x(band.end) <= left + self.pixel {
+                pieces.push(Rect::from_min_max(pos2(left, top), pos2(left + self.pixel, bottom)));
+            }
+        }
+    }
+
+    /// The largest rectangle of a band; `None` where it is not seen.
+    pub fn largest(&self, band: &Band, pieces: &mut Vec<Rect>) -> Option<Rect> {
+        self.pieces(band, pieces);
+        pieces.iter().copied().max_by(|one, other| one.area().total_cmp(&other.area()))
+    }
+
+    /// What lies under the pointer.
+    pub fn hit(&self, pointer: Pos2) -> Option<Hit> {
+        if !self.chart.rect.contains(pointer) {
+            return None;
+        }
+        let (time, offset) = (Nanoseconds(self.chart.time(pointer.x)), self.offset(pointer.y));
+        if let Some(Hit::Band(band)) = self.view.hit(time, offset) {
+            return Some(Hit::Band(band));
+        }
+        // What is drawn a pixel wide may be narrower, and so is what stands beside it.
+        let mut pieces = Vec::new();
+        let under = |band: &Band, pieces: &mut Vec<Rect>| {
+            self.pieces(band, pieces);
+            pieces.iter().any(|piece| piece.contains(pointer))
+        };
+        let drawn = self.view.bands.iter().rposition(|band| under(band, &mut pieces));
+        drawn.map(Hit::Band).or_else(|| self.view.hit(time, offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memscope_core::explorer::Pick;
+    use memscope_core::{Category, Origin};
+
+    use super::*;
+    use crate::shared::Span;
+
+    fn band(time: Range<u64>, height: u64, points: Range<u32>) -> Band {
+        Band {
+            pick: Pick::default(),
+            begin: Nanoseconds(time.start),
+            end: Nanoseconds(time.end),
+            death: None,
+            bytes: height,
+            granted: height,
+            height,
+            name: String::new(),
+            category: Category::Unknown,
+            origin: Origin::None,
+            scope: 0,
+            size_class: 0,
+            process: 0,
+            device: None,
+            address: 0,
+            points,
+        }
+    }
+
+    /// 100 by 100 pixels for 1000 ns and 1000 bytes: two bands from the beginning, on the first of which stands a short one.
+    fn view() -> BandsView {
+        let points = [(0, 0), (0, 500), (500, 503), (700, 0), (300, 900)];
+        BandsView {
+            bands: vec![band(0..700, 500, 0..1), band(0..1000, 300, 1..4), band(300..302, 100, 4..5)],
+            points: points.map(|(time, offset)| (Nanoseconds(time), offset)).to_vec(),
+            ..BandsView::default()
+        }
+    }
+
+    fn plot(view: &BandsView) -> Plot<'_> {
+        let rect = Rect::from_min_max(pos2(0.0, 0.0), pos2(100.0, 100.0));
+        Plot { view, chart: Chart { rect, seen: Span { begin: 0, end: 1000 } }, top: 1000.0, pixel: 1.0 }
+    }
+
+    fn rect(left: f32, right: f32, top: f32, bottom: f32) -> Rect {
+        Rect::from_min_max(pos2(left, top), pos2(right, bottom))
+    }
+
+    #[test]
+    fn a_band_is_drawn_on_whole_pixels_and_less_than_one_is_no_change() {
+        let view = view();
+        let plot = plot(&view);
+        let mut pieces = Vec::new();
+        let mut of = |band: usize| {
+            plot.pieces(&view.bands[band], &mut pieces);
+            pieces.clone()
+        };
+        assert_eq!(of(0), [rect(0.0, 70.0, 50.0, 100.0)]);
+        // It moves by 3 bytes, and then by 503.
+        assert_eq!(of(1), [rect(0.0, 70.0, 20.0, 50.0), rect(70.0, 100.0, 70.0, 100.0)]);
+        assert_eq!(of(2), [rect(30.0, 31.0, 0.0, 10.0)], "a fifth of a pixel is one");
+    }
+
+    #[test]
+    fn what_is_seen_under_the_pointer_is_hit() {
+        let view = view();
+        let plot = plot(&view);
+        assert_eq!(plot.hit(pos2(10.0, 60.0)), Some(Hit::Band(0)));
+        assert_eq!(plot.hit(pos2(10.0, 30.0)), Some(Hit::Band(1)));
+        assert_eq!(plot.hit(pos2(90.0, 90.0)), Some(Hit::Band(1)));
+        assert_eq!(plot.hit(pos2(30.7, 5.0)), Some(Hit::Band(2)), "it is drawn here, and ended before");
+        assert_eq!(plot.hit(pos2(90.0, 30.0)), None);
+        assert_eq!(plot.hit(pos2(110.0, 30.0)), None);
+    }
+}

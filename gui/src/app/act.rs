@@ -21,7 +21,8 @@ const NUDGE: f64 = 0.01;
 impl App {
     /// Does what the keys of this frame ask for.
     pub(super) fn keys(&mut self, context: &egui::Context) {
-        if context.text_edit_focused() {
+        // A key that leaves a field (Escape, Enter) was meant for that field.
+        if context.text_edit_focused() || (self.typing && self.dialog.is_none()) {
             return;
         }
         let own = self.own_keys(context);

@@ -36,6 +36,8 @@ pub struct App {
     named: String,
     /// A sentence about what was done last, for a while.
     said: Option<(String, f64)>,
+    /// True when text was typed in the last frame.
+    typing: bool,
 }
 
 /// A document and its views.
@@ -79,6 +81,7 @@ impl App {
             browsing: None,
             named: String::new(),
             said: None,
+            typing: false,
         }
     }
 
@@ -156,6 +159,7 @@ impl App {
             false => self.shown(ui, &theme),
         }
         self.dialogs(&context, &theme);
+        self.typing = context.text_edit_focused();
         self.name_window(&context);
         self.ask();
     }

@@ -8,6 +8,7 @@ mod zoom;
 
 use memscope_core::Category;
 use memscope_core::explorer::{At, Pick, Target};
+use memscope_core::report::lies_in;
 
 pub use span::Span;
 pub use zoom::Zoom;
@@ -35,7 +36,7 @@ pub enum Selection {
     None,
     /// One allocation.
     Allocation(Pick),
-    /// A scope: names from the outermost on, joined by `/`, as core writes them.
+    /// A scope: names from the outermost on, joined by `/`, as core writes them; with `*` several that are alike.
     Scope(String),
     /// All of one category.
     Category(Category),
@@ -45,6 +46,16 @@ impl Shared {
     /// True when a category is selected and it is not this one: it is drawn fainter.
     pub fn dims(&self, category: Category) -> bool {
         matches!(self.selection, Selection::Category(selected) if selected != category)
+    }
+
+    /// True for what the selection is about, of this category and made in this scope; a single allocation leaves all others as
+    /// they are.
+    pub fn lights(&self, category: Category, scope: &str) -> bool {
+        match &self.selection {
+            Selection::Category(selected) => *selected == category,
+            Selection::Scope(path) => lies_in(scope, path),
+            Selection::None | Selection::Allocation(_) => true,
+        }
     }
 
     /// Selects, or, where it is selected already, selects nothing.
@@ -65,5 +76,13 @@ mod tests {
         shared.toggle(Selection::Category(Category::Weights));
         assert_eq!(shared.selection, Selection::None);
         assert!(!shared.dims(Category::Inputs));
+    }
+
+    #[test]
+    fn layers_that_are_alike_are_lit_together() {
+        let shared = Shared { selection: Selection::Scope("model/h.*".into()), ..Shared::default() };
+        let lit = ["model/h.0/attn", "model/h.11", "model/head", "optimizer"]
+            .map(|scope| shared.lights(Category::Activations, scope));
+        assert_eq!(lit, [true, true, false, false]);
     }
 }

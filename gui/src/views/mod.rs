@@ -4,6 +4,7 @@
 
 pub mod bands;
 pub mod diff;
+pub mod flame;
 pub mod segments;
 pub mod timeline;
 
@@ -11,5 +12,10 @@ use crate::view::View;
 
 /// The views that lie below the timeline, in the order of their keys.
 pub fn below() -> Vec<Box<dyn View>> {
-    vec![Box::<bands::Bands>::default(), Box::<segments::Segments>::default(), Box::<diff::Diff>::default()]
+    vec![
+        Box::<bands::Bands>::default(),
+        Box::<flame::Flame>::default(),
+        Box::<segments::Segments>::default(),
+        Box::<diff::Diff>::default(),
+    ]
 }

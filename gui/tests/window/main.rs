@@ -6,6 +6,7 @@
 //! | golden | a profile with an out-of-memory error: its reason is read without a click |
 //! | bands | allocations as bands: figures, names, selection, filter, what is merged |
 //! | diff | two documents against each other |
+//! | flame | the tree of what holds memory: by scope, by line, lit by the selection, walked through with keys |
 //! | figures | what is shown equals the JSON report of the same moment |
 //! | opening | files and sessions as they are opened, whole, broken, missing, running |
 //! | export | views as SVG, PNG and text |
@@ -20,6 +21,7 @@ mod bands;
 mod diff;
 mod export;
 mod figures;
+mod flame;
 mod golden;
 mod keys;
 mod opening;

@@ -200,8 +200,27 @@ pub(crate) fn pattern(text: &str) -> String {
     pattern
 }
 
+/// True for a scope that is at a path, or inside it. `*` in the path stands for a number that ends a word, as where scopes that
+/// are alike are told together: all of those are meant.
+pub fn lies_in(scope: &str, path: &str) -> bool {
+    let (mut scope, mut path) = (scope, path);
+    while let Some(next) = path.chars().next() {
+        let digits = scope.find(|char: char| !char.is_ascii_digit()).unwrap_or(scope.len());
+        let ends_a_word = digits > 0 && !scope[digits..].starts_with(char::is_alphanumeric);
+        let met = match next {
+            '*' if ends_a_word => digits,
+            next if scope.starts_with(next) => next.len_utf8(),
+            _ => return false,
+        };
+        (scope, path) = (&scope[met..], &path[next.len_utf8()..]);
+    }
+    scope.is_empty() || scope.starts_with('/')
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -232,5 +251,44 @@ mod tests {
         merged.sort();
         let expected = [("cuMemAlloc_v2", 'a', 24), ("h.*.out", 'a', 3), ("h.2.out", 'b', 4)];
         assert_eq!(merged, expected.map(|(text, key, value)| (text.to_owned(), key, value)));
+    }
+
+    #[test]
+    fn a_path_with_stars_takes_in_all_that_are_alike() {
+        for (scope, path, expected) in [
+            ("model/h.0", "model/h.*", true),
+            ("model/h.11/attn", "model/h.*", true),
+            ("model/h.1", "model/h.1", true),
+            ("model/h.11", "model/h.1", false),
+            ("model/h.1", "model", true),
+            ("models/h.1", "model", false),
+            ("model", "model/h.*", false),
+            ("model/h.", "model/h.*", false),
+            ("model/h.1b", "model/h.*", false),
+            ("layer_3_of_12/out", "layer_*_of_*", true),
+            ("a*b/c", "a*b", true),
+            ("größe9/x", "größe*", true),
+            ("conv2d/w", "conv2d", true),
+            ("", "", true),
+            ("a", "", false),
+        ] {
+            assert_eq!(lies_in(scope, path), expected, "{scope} in {path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_told_together_lies_in_its_pattern(scope in "[a-c0-9/._é]{0,12}", inner in "[a-c0-9/*]{0,6}") {
+            prop_assert!(lies_in(&scope, &pattern(&scope)));
+            let inside = format!("{scope}/{inner}");
+            prop_assert!(lies_in(&inside, &pattern(&scope)) && lies_in(&inside, &scope));
+        }
+
+        #[test]
+        fn what_lies_in_a_pattern_has_it(scope in "[ab12/]{0,8}", other in "[ab12/]{0,8}") {
+            let path = pattern(&other);
+            let starts = pattern(&scope).strip_prefix(&*path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            prop_assert_eq!(lies_in(&scope, &path), starts);
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::findings::Finding;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
-pub use group::Group;
+pub use group::{Group, lies_in};
 pub use instant::{Instant, InstantError};
 pub use text::{Style, circumstances, finding, text};
 

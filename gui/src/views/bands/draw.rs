@@ -5,7 +5,7 @@
 use eframe::egui::text::{LayoutJob, TextWrapping};
 use eframe::egui::{Color32, FontId, Mesh, Painter, Rect, Shape, Stroke, StrokeKind, pos2, vec2};
 use memscope_core::explorer::{Band, BandOrder, BandsView, Pick, STACKED};
-use memscope_core::report::units;
+use memscope_core::report::{lies_in, units};
 
 use super::colour::{self, Colouring, Scopes};
 use super::plot::Plot;
@@ -41,12 +41,7 @@ impl Paint<'_> {
             Selection::None => true,
             Selection::Allocation(_) => selected.is_none_or(|pick| pick == band.pick),
             Selection::Category(category) => *category == band.category,
-            Selection::Scope(path) => {
-                let within = |scope: &str| {
-                    scope.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                };
-                view.scope(band).is_some_and(|scope| within(&scope.path) || within(&scope.alike))
-            }
+            Selection::Scope(path) => view.scope(band).is_some_and(|scope| lies_in(&scope.path, path)),
         }
     }
 

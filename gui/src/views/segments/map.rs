@@ -231,17 +231,6 @@ fn hover(response: &Response, row: &Row<'_>, offset: u64, theme: &Theme) {
     });
 }
 
-/// True for what the selection is about.
-fn is_lit(shared: &Shared, block: &SegmentBlock) -> bool {
-    match &shared.selection {
-        Selection::Category(category) => *category == block.category,
-        Selection::Scope(path) => {
-            block.scope.strip_prefix(path.as_str()).is_some_and(|inside| inside.is_empty() || inside.starts_with('/'))
-        }
-        Selection::None | Selection::Allocation(_) => true,
-    }
-}
-
 fn paint(ui: &Ui, context: &ViewContext<'_>, rows: &[Row<'_>]) {
     let (theme, shared, painter) = (&context.theme, &*context.shared, ui.painter());
     let colours = STACKED.map(|category| theme.category(category));
@@ -263,7 +252,8 @@ fn paint(ui: &Ui, context: &ViewContext<'_>, rows: &[Row<'_>]) {
         }
         for block in &segment.shown {
             let colour = theme.category(block.category);
-            let colour = if is_lit(shared, block) { colour } else { theme.dimmed(colour) };
+            let lit = shared.lights(block.category, &block.scope);
+            let colour = if lit { colour } else { theme.dimmed(colour) };
             let rect = row.rect(block);
             // A gap between neighbours, where there is room for one.
             let rect = if rect.width() > 4.0 { rect.with_max_x(rect.right() - 1.0) } else { rect };

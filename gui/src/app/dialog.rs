@@ -208,7 +208,8 @@ fn shortcuts(context: &egui::Context, theme: &Theme, views: &[(&str, &[OwnKey])]
             ui.label("A view reads its own keys while it has the keyboard: after a click in it, or Tab.");
         }
         ui.label("In the timeline: a click sets the cursor, a drag chooses a range, the wheel zooms,");
-        ui.label("a drag with Shift or another button moves, and so does the wheel with Shift.");
+        ui.label("a drag with Shift or another button moves, and so does the wheel with Shift. So it is in other charts over time;");
+        ui.label("in Memory over time the wheel with Alt looks closer at bytes, and a double click shows the life of an allocation.");
     });
     !modal.should_close()
 }

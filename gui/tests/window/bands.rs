@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use eframe::egui::{CentralPanel, Event, Key, Modifiers, PointerButton, Ui, vec2};
+use eframe::egui::{
+    CentralPanel, Event, Key, Modifiers, MouseWheelSource, MouseWheelUnit, PointerButton, TouchPhase, Ui, vec2,
+};
 use egui_kittest::kittest::Queryable;
 use memscope_core::Category;
 use memscope_core::colours::{Background, Palette};
@@ -260,6 +262,37 @@ fn filters_and_limits_merge_what_is_not_drawn_and_say_so() {
     shared_mut(&mut other).selection = Selection::Allocation(row);
     other.run();
     line(&other, "What is selected is among the merged: Z shows its life.");
+}
+
+#[test]
+fn with_alt_the_wheel_looks_closer_at_bytes_and_time_stays() {
+    let mut window = of(&leaking());
+    zoom(&mut window, 0.9, 1.0);
+    let (before, most) = (seen(&window), "mlp.out, 640.0 MiB, activations, made at ");
+    let name = line(&window, most);
+    let low = window.get_by_label(&name).rect();
+    window.hover_at(low.center());
+    window.run();
+    window.input_mut().events.push(Event::ModifiersChanged(Modifiers::ALT));
+    for _ in 0..4 {
+        window.input_mut().events.push(Event::MouseWheel {
+            source: MouseWheelSource::Wheel,
+            unit: MouseWheelUnit::Point,
+            delta: vec2(0.0, 120.0),
+            phase: TouchPhase::Move,
+            modifiers: Modifiers::ALT,
+        });
+        // What explains the pointer comes and goes meanwhile.
+        window.run_steps(8);
+    }
+    window.input_mut().events.push(Event::ModifiersChanged(Modifiers::NONE));
+    window.run();
+    let near = window.get_by_label(&name).rect();
+    assert!(near.height() > low.height() * 3.0, "{low:?} {near:?}");
+    assert_eq!(near.width(), low.width());
+    assert_eq!(seen(&window), before);
+    click(&mut window, "All bytes");
+    assert_eq!(window.get_by_label(&name).rect(), low);
 }
 
 #[test]

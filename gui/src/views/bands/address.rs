@@ -3,7 +3,7 @@
 //! Owns: the axis of addresses. Refuses: what lies in a container (those are bands).
 
 use eframe::egui::{Align2, FontId, Mesh, Painter, Rect, Shape, Stroke, pos2};
-use memscope_core::explorer::SegmentBand;
+use memscope_core::explorer::{AddressSpan, SegmentBand};
 use memscope_core::journal::entry::Nanoseconds;
 
 use super::plot::Plot;
@@ -35,7 +35,8 @@ fn gaps(plot: &Plot<'_>) -> Vec<f32> {
     let mut lines: Vec<f32> = Vec::new();
     for span in plot.view.axis.iter().skip(1) {
         let y = plot.y(span.offset);
-        if lines.last().is_none_or(|last| last - y >= LINES) {
+        let within = plot.chart.rect.y_range().contains(y);
+        if within && lines.last().is_none_or(|last| last - y >= LINES) {
             lines.push(y);
         }
     }
@@ -49,14 +50,17 @@ pub fn over(painter: &Painter, plot: &Plot<'_>, theme: &Theme, shared: &Shared) 
         painter.hline(chart.left() - 5.0..=chart.left(), y, Stroke::new(1.0, theme.faint()));
     }
     let mut labelled = f32::INFINITY;
-    for span in &plot.view.axis {
-        let y = plot.y(span.offset);
+    let (low, high) = (plot.part.low as u64, plot.part.high as u64);
+    let seen = |span: &&AddressSpan| span.offset < high && low < span.offset.saturating_add(span.bytes);
+    for span in plot.view.axis.iter().filter(seen) {
+        let offset = span.offset.max(low);
+        let y = plot.y(offset);
         let beside = (y - 6.0).max(chart.top() + 6.0);
         if labelled - beside >= DISTANCE {
             labelled = beside;
             let room = Rect::from_x_y_ranges(chart.left() - MARGIN..=chart.left(), chart.y_range()).expand(8.0);
             let at = pos2(chart.left() - 4.0, beside);
-            let text = format!("{:#x}", span.address);
+            let text = format!("{:#x}", span.address.saturating_add(offset - span.offset));
             let painter = painter.with_clip_rect(room);
             painter.text(at, Align2::RIGHT_CENTER, text, FontId::proportional(9.5), theme.faint());
         }

@@ -76,7 +76,7 @@ pub fn bands(painter: &Painter, plot: &Plot<'_>, paint: &Paint<'_>) -> usize {
     for band in &view.bands {
         plot.pieces(band, &mut pieces);
         if pieces.is_empty() {
-            thin += usize::from(plot.sees(band.begin..band.end));
+            thin += usize::from(plot.is_thin(band));
             continue;
         }
         let number = colour::number(paint.colouring, paint.scopes, view, band);

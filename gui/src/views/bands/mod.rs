@@ -6,6 +6,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | address | in the order of addresses: containers, gaps |
+//! | bytes | what is seen of bytes |
 //! | colour | which colour a band has |
 //! | draw | bands, what is merged, words on them |
 //! | plot | where bands are on the screen |
@@ -13,6 +14,7 @@
 //! | words | the same in words |
 
 mod address;
+mod bytes;
 mod colour;
 mod draw;
 mod plot;
@@ -21,13 +23,15 @@ mod words;
 
 use eframe::egui::accesskit::Role;
 use eframe::egui::{
-    ComboBox, DragValue, FontId, Id, Rect, RichText, Sense, Stroke, TextEdit, Ui, WidgetInfo, pos2, vec2,
+    ComboBox, DragValue, FontId, Id, PointerButton, Rect, Response, RichText, Sense, Stroke, TextEdit, Ui, WidgetInfo,
+    pos2, vec2,
 };
 use memscope_core::explorer::{BandOrder, BandsQuery, BandsView, Pick, Query, Target};
 
 use crate::shared::{Selection, Shared, Span};
 use crate::view::{OwnKey, View, ViewContext};
-use crate::views::timeline::{self, Chart, MARGIN, RULER, Scale};
+use crate::views::timeline::{self, Chart, MARGIN, RULER};
+use bytes::Part;
 use colour::{Colouring, Scopes};
 use draw::Paint;
 use plot::Plot;
@@ -49,6 +53,8 @@ pub struct Bands {
     limit: usize,
     /// What is asked: a span, and its columns.
     wanted: Option<(Span, usize)>,
+    /// What is seen of bytes; all of them where there is none.
+    part: Option<Part>,
     scopes: Scopes,
     /// The band that keys have led to.
     marked: Option<Pick>,
@@ -66,6 +72,7 @@ impl Default for Bands {
             filter: String::new(),
             limit: BandsQuery::default().limit,
             wanted: None,
+            part: None,
             scopes: Scopes::default(),
             marked: None,
             pointed: None,
@@ -129,7 +136,9 @@ impl Bands {
     fn controls(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         ui.horizontal_wrapped(|ui| {
             for (order, name) in [(BandOrder::Stacked, "Stacked"), (BandOrder::Address, "By address")] {
-                ui.selectable_value(&mut self.order, order, name);
+                if ui.selectable_label(self.order == order, name).clicked() {
+                    (self.order, self.part) = (order, None);
+                }
             }
             ui.separator();
             for (colouring, name) in Colouring::ALL {
@@ -141,6 +150,9 @@ impl Bands {
             let most = DragValue::new(&mut self.limit).range(1..=BandsQuery::MOST).speed(20.0);
             ui.add(most).labelled_by(label.id).on_hover_text("at most so many allocations are drawn one by one");
             devices(ui, context);
+            if self.part.is_some() && ui.button("All bytes").clicked() {
+                self.part = None;
+            }
         });
     }
 
@@ -213,11 +225,13 @@ impl Bands {
         self.wanted = self.wanted.map(|(span, _)| (span, (inner.width() / pixel).ceil() as usize));
         let above = if view.order == BandOrder::Stacked { ABOVE } else { 0.0 };
         let top = (view.height as f64 * (1.0 + above)).max(1024.0);
-        let plot = Plot { view, chart: Chart { rect: inner, seen: context.seen() }, top, pixel };
+        self.part = self.part.and_then(|part| part.within(top));
+        let part = self.part.unwrap_or(Part::all(top));
+        let plot = Plot { view, chart: Chart { rect: inner, seen: context.seen() }, part, pixel };
         timeline::axis::time(&painter, &plot.chart, rect.top(), &theme);
         self.steps(ui, context, &plot, rect.top() + RULER);
         if view.order == BandOrder::Stacked {
-            timeline::axis::bytes(&painter, &plot.chart, &Scale { top }, &theme);
+            bytes::axis(&painter, &plot, &theme);
         }
         let thin = self.draw(&painter.with_clip_rect(inner), context, &plot);
         if view.order == BandOrder::Address {
@@ -229,6 +243,7 @@ impl Bands {
         self.hover(ui, &response, context, &plot);
         self.name_largest(ui, &response, context, &plot);
         self.clicked(ui, &response, context, &plot);
+        self.look_closer(ui, &response, &plot, top);
         self.drag = timeline::pointer::navigate(ui, &response, context, &plot.chart, self.drag.take());
         let marked = view.bands.iter().find(|band| Some(band.pick) == self.marked);
         let marked = marked.map(|band| words::line(view, band));
@@ -237,6 +252,21 @@ impl Bands {
             let info = WidgetInfo::labeled(Role::Canvas, true, label);
             WidgetInfo { value: None, current_text_value: marked.clone(), ..info }
         });
+    }
+
+    /// Zooms and moves in bytes: with Alt and wheel, and while one moves in time.
+    fn look_closer(&mut self, ui: &Ui, response: &Response, plot: &Plot<'_>, top: f64) {
+        let (alt, shift, scroll) =
+            ui.input(|input| (input.modifiers.alt, input.modifiers.shift, input.smooth_scroll_delta()));
+        let rect = plot.chart.rect;
+        if let Some(pointer) = response.hover_pos().filter(|_| alt && scroll.y != 0.0) {
+            let share = f64::from((rect.bottom() - pointer.y) / rect.height()).clamp(0.0, 1.0);
+            self.part = plot.part.scaled(share, (-f64::from(scroll.y) * timeline::pointer::NOTCH).exp(), top);
+        }
+        let moves = response.dragged() && (shift || !response.dragged_by(PointerButton::Primary));
+        if let Some(part) = self.part.filter(|_| moves) {
+            self.part = part.moved(f64::from(response.drag_delta().y / rect.height()), top);
+        }
     }
 
     /// Where steps are.

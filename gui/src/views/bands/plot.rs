@@ -9,7 +9,11 @@ use eframe::egui::{Pos2, Rect, pos2};
 use memscope_core::explorer::{Band, BandsView, Hit};
 use memscope_core::journal::entry::Nanoseconds;
 
+use super::bytes::Part;
 use crate::views::timeline::Chart;
+
+/// How far outside of the chart things end that are further outside, points.
+const OUTSIDE: f32 = 3.0;
 
 /// A view of bands in a chart.
 pub struct Plot<'a> {
@@ -17,18 +21,27 @@ pub struct Plot<'a> {
     pub view: &'a BandsView,
     /// Where.
     pub chart: Chart,
-    /// Bytes at the upper edge.
-    pub top: f64,
+    /// What is seen of bytes.
+    pub part: Part,
     /// A pixel of the screen, in points.
     pub pixel: f32,
 }
 
 impl Plot<'_> {
-    /// Where so many bytes are.
+    /// Where so many bytes are; far outside of what is seen it is just outside.
     pub fn y(&self, offset: u64) -> f32 {
         let rect = self.chart.rect;
-        let y = rect.bottom() - (offset as f64 / self.top * f64::from(rect.height())) as f32;
-        self.whole(y)
+        let share = (offset as f64 - self.part.low) / self.part.length();
+        let y = f64::from(rect.bottom()) - share * f64::from(rect.height());
+        self.whole((y as f32).clamp(rect.top() - OUTSIDE, rect.bottom() + OUTSIDE))
+    }
+
+    /// True for a band that is lower than a pixel, where it is seen.
+    pub fn is_thin(&self, band: &Band) -> bool {
+        let height = band.height as f64 / self.part.length() * f64::from(self.chart.rect.height());
+        let points = &self.view.points[band.points.start as usize..band.points.end as usize];
+        let within = |offset: u64| (self.part.low..self.part.high).contains(&(offset as f64));
+        height < f64::from(self.pixel) && self.sees(band.begin..band.end) && points.iter().any(|point| within(point.1))
     }
 
     /// Where a moment is, within the chart.
@@ -44,7 +57,8 @@ impl Plot<'_> {
     /// The bytes at a height.
     pub fn offset(&self, y: f32) -> u64 {
         let rect = self.chart.rect;
-        (f64::from((rect.bottom() - y) / rect.height().max(1.0)).max(0.0) * self.top) as u64
+        let share = f64::from((rect.bottom() - y) / rect.height().max(1.0));
+        (self.part.low + share * self.part.length()).max(0.0) as u64
     }
 
     /// True when some of it is within what is seen.
@@ -152,7 +166,7 @@ mod tests {
 
     fn plot(view: &BandsView) -> Plot<'_> {
         let rect = Rect::from_min_max(pos2(0.0, 0.0), pos2(100.0, 100.0));
-        Plot { view, chart: Chart { rect, seen: Span { begin: 0, end: 1000 } }, top: 1000.0, pixel: 1.0 }
+        Plot { view, chart: Chart { rect, seen: Span { begin: 0, end: 1000 } }, part: Part::all(1000.0), pixel: 1.0 }
     }
 
     fn rect(left: f32, right: f32, top: f32, bottom: f32) -> Rect {
@@ -172,6 +186,18 @@ mod tests {
         // It moves by 3 bytes, and then by 503.
         assert_eq!(of(1), [rect(0.0, 70.0, 20.0, 50.0), rect(70.0, 100.0, 70.0, 100.0)]);
         assert_eq!(of(2), [rect(30.0, 31.0, 0.0, 10.0)], "a fifth of a pixel is one");
+    }
+
+    #[test]
+    fn a_part_of_the_bytes_is_drawn_as_high_as_all() {
+        let view = view();
+        let near = Plot { part: Part { low: 490.0, high: 510.0 }, ..plot(&view) };
+        let mut pieces = Vec::new();
+        near.pieces(&view.bands[1], &mut pieces);
+        // It moves by 3 bytes: 15 pixels now. Above and below it goes on.
+        assert_eq!(pieces, [rect(0.0, 50.0, -3.0, 50.0), rect(50.0, 70.0, -3.0, 35.0)]);
+        assert_eq!(near.hit(pos2(10.0, 60.0)), Some(Hit::Band(0)));
+        assert_eq!(near.hit(pos2(60.0, 40.0)), None);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub fn summary(view: &BandsView, filter: &str, thin: usize) -> String {
         _ => format!("{} of {} drawn, the rest {is_where}", units::grouped(drawn), units::grouped(all)),
     };
     if thin > 0 {
-        let _ = write!(text, "; {} of them lower than a pixel", units::grouped(thin as u64));
+        let _ = write!(text, "; {} of them lower than a pixel: Alt and wheel", units::grouped(thin as u64));
     }
     if view.segments_hidden > 0 {
         let _ = write!(text, "; {} not drawn", units::count(view.segments_hidden as u64, "segment", "segments"));

@@ -36,7 +36,7 @@ impl Scale {
 }
 
 /// The distance of lines on the axis of bytes: a power of two, at most `most` lines.
-fn byte_stride(top: f64, most: f64) -> f64 {
+pub fn byte_stride(top: f64, most: f64) -> f64 {
     let mut stride = 256.0;
     while top / stride > most {
         stride *= 2.0;

@@ -22,7 +22,7 @@ pub struct Drag {
 }
 
 /// How much one notch of a wheel zooms.
-const NOTCH: f64 = 0.0035;
+pub const NOTCH: f64 = 0.0035;
 
 /// Draws range and cursor.
 pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: Rect) {
@@ -90,8 +90,11 @@ pub fn navigate(
     mut drag: Option<Drag>,
 ) -> Option<Drag> {
     let whole = context.whole();
-    let (now, shift, scroll, zoom) = ui
-        .input(|input| (input.time, input.modifiers.shift, input.smooth_scroll_delta(), f64::from(input.zoom_delta())));
+    let (now, shift, scroll, zoom) = ui.input(|input| {
+        // With Alt the wheel is about something else than time.
+        let scroll = if input.modifiers.alt { Vec2::ZERO } else { input.smooth_scroll_delta() };
+        (input.time, input.modifiers.shift, scroll, f64::from(input.zoom_delta()))
+    });
     if let Some(pointer) = response.hover_pos() {
         let share = f64::from((pointer.x - chart.rect.left()) / chart.rect.width()).clamp(0.0, 1.0);
         let factor = (-f64::from(scroll.y) * NOTCH).exp() / zoom;

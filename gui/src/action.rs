@@ -36,6 +36,7 @@ pub enum Action {
     NextTarget,
     /// The pane below the timeline: 0 for none, else the number of the view.
     Pane(u8),
+    Search,
     Theme,
     Palette,
     Larger,
@@ -211,6 +212,13 @@ pub const TABLE: &[Row] = &[
     row(Action::Pane(3), Menu::View, "Fourth view", &[key(NONE, Key::Num4)], "shows that view below the timeline"),
     row(Action::Pane(4), Menu::View, "Fifth view", &[key(NONE, Key::Num5)], "shows that view below the timeline"),
     row(Action::Pane(5), Menu::View, "Sixth view", &[key(NONE, Key::Num6)], "shows that view below the timeline"),
+    row(
+        Action::Search,
+        Menu::View,
+        "Filter or search",
+        &[key(NONE, Key::Slash)],
+        "types into the field of the view below by which one filters or searches",
+    ),
     row(Action::Theme, Menu::View, "Dark or light", &[key(NONE, Key::T)], "light, dark, or as the system has it"),
     row(
         Action::Palette,
@@ -247,6 +255,7 @@ pub fn written(shortcut: &KeyboardShortcut) -> String {
         Key::Comma => ",",
         Key::Period => ".",
         Key::Questionmark => "?",
+        Key::Slash => "/",
         Key::ArrowUp => "Up",
         Key::ArrowDown => "Down",
         Key::ArrowLeft => "Left",

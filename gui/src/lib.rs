@@ -11,6 +11,7 @@
 //! | view | what a view is |
 //! | views | the views, one file or folder each |
 //! | panels | what is beside the views: header, the moment, findings |
+//! | table | a long table, of which the rows that are seen are drawn |
 //! | theme | core's colours as egui has them |
 //! | export | a view as SVG, PNG or text |
 //! | settings | what is kept from one start to the next |
@@ -22,6 +23,7 @@ pub mod export;
 pub mod panels;
 pub mod settings;
 pub mod shared;
+pub mod table;
 pub mod theme;
 pub mod view;
 pub mod views;

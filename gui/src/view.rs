@@ -34,6 +34,9 @@ pub trait View {
     /// What it shows, as text.
     fn text(&self, context: &ViewContext<'_>) -> String;
 
+    /// `/` was pressed: the field in which one filters or searches takes what is typed, from the next frame on.
+    fn search(&mut self) {}
+
     /// Keys that it reads itself while it has the keyboard: they are none of the window's actions then. For the shortcut sheet.
     fn keys(&self) -> &'static [OwnKey] {
         &[]
@@ -56,6 +59,8 @@ pub struct OwnKey {
 
 /// What a view is given.
 pub struct ViewContext<'a> {
+    /// What the document is called.
+    pub name: &'a str,
     /// The last answer. That may be to an earlier question: [`Answer::target`] and [`Answer::at`] say of what it is; lists that
     /// were not asked for then are absent.
     pub answer: &'a Answer,

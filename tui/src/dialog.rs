@@ -126,17 +126,6 @@ pub(crate) fn severity(palette: &Palette, severity: Severity) -> (&'static str, 
     }
 }
 
-/// A finding's sentence, in which devices are called as they are on the screens.
-pub(crate) fn sentence(app: &App, text: &str) -> String {
-    let mut text = text.to_owned();
-    for (index, device) in app.answer.devices.iter().enumerate() {
-        if !device.uuid.is_empty() && text.contains(&device.uuid) {
-            text = text.replace(&device.uuid, &format!("GPU {index}"));
-        }
-    }
-    text
-}
-
 fn findings(app: &App, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     for notice in &app.answer.session.notices {
@@ -146,13 +135,13 @@ fn findings(app: &App, width: usize) -> Vec<Line> {
     for finding in app.answer.findings.iter() {
         let (name, style) = severity(&app.palette, finding.severity);
         lines.push(vec![(name.to_owned(), style), (format!("  {}", finding.detail.kind()), app.palette.faint())]);
-        let message = wrap(&format!("{}.", sentence(app, &finding.message)), width.saturating_sub(2));
+        let message = wrap(&format!("{}.", app.answer.sentence(&finding.message)), width.saturating_sub(2));
         lines.extend(message.into_iter().map(|line| vec![(format!("  {line}"), app.palette.strong())]));
         for sentence in finding.particulars() {
-            let more = wrap(&sentence, width.saturating_sub(2));
+            let more = wrap(&app.answer.sentence(&sentence), width.saturating_sub(2));
             lines.extend(more.into_iter().map(|line| vec![(format!("  {line}"), Style::new())]));
         }
-        let advice = wrap(&format!("To do: {}.", finding.advice), width.saturating_sub(2));
+        let advice = wrap(&format!("To do: {}.", app.answer.sentence(&finding.advice)), width.saturating_sub(2));
         lines.extend(advice.into_iter().map(|line| vec![(format!("  {line}"), Style::new())]));
         // Behind what to do: the list may be longer than the screen.
         if let Detail::Oom(oom) = &finding.detail {

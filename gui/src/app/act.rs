@@ -33,11 +33,11 @@ impl App {
             // Those with more modifiers first: Ctrl+Shift+E is not Ctrl+E.
             for shifted in [true, false] {
                 let rows = TABLE.iter().flat_map(|row| row.keys.iter().map(move |key| (row.action, key)));
-                for (action, key) in rows.filter(|(_, key)| key.modifiers.shift == shifted && !is_own(key)) {
-                    if key.logical_key == egui::Key::Questionmark {
+                let rows = rows.filter(|(_, key)| key.modifiers.shift == shifted && !is_own(key));
+                for (action, key) in rows {
+                    if matches!(key.logical_key, egui::Key::Questionmark | egui::Key::Slash) {
                         // Shift is part of the sign on many keyboards.
-                        let pressed = input.key_pressed(egui::Key::Questionmark);
-                        wanted.extend(pressed.then_some(action));
+                        wanted.extend(input.key_pressed(key.logical_key).then_some(action));
                     } else if input.consume_shortcut(key) {
                         wanted.push(action);
                     }
@@ -142,6 +142,11 @@ impl Tab {
             Action::RedoZoom => drop(shared.zoom.redo()),
             Action::ClearRange => shared.range = None,
             Action::ClearSelection => shared.selection = Selection::None,
+            Action::Search => {
+                if let Some(view) = self.pane.and_then(|pane| self.below.get_mut(pane)) {
+                    view.search();
+                }
+            }
             Action::NextTarget => {
                 shared.target = next_target(shared.target, answer.devices.len(), answer.processes.len())
             }

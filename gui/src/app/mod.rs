@@ -253,7 +253,8 @@ impl Tab {
                 findings::ui(ui, &answer, &mut self.document.shared, theme);
             });
         });
-        let mut context = ViewContext { answer: &answer, shared: &mut self.document.shared, theme: *theme, others };
+        let (name, shared) = (&self.document.name, &mut self.document.shared);
+        let mut context = ViewContext { name, answer: &answer, shared, theme: *theme, others };
         let (below, pane) = (&mut self.below, &mut self.pane);
         match *pane {
             _ if below.is_empty() => {}
@@ -274,7 +275,7 @@ impl Tab {
 }
 
 fn tabs(ui: &mut Ui, below: &[Box<dyn View>], pane: &mut Option<usize>) {
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         if ui.selectable_label(pane.is_none(), "Timeline alone").clicked() {
             *pane = None;
         }

@@ -32,7 +32,8 @@ impl App {
         let mut shared = tab.document.shared.clone();
         let mut text = format!("{}\n\n{}\n", header::text(&answer), moment::text(&answer, &shared, &theme));
         text.push_str(&selected::text(&answer, &shared));
-        let context = ViewContext { answer: &answer, shared: &mut shared, theme, others: &others };
+        let name = &tab.document.name.clone();
+        let context = ViewContext { name, answer: &answer, shared: &mut shared, theme, others: &others };
         text.push_str(&tab.current().text(&context));
         Some(text)
     }
@@ -65,7 +66,8 @@ impl App {
         let tab = self.tabs.get_mut(self.shown).context("nothing is open")?;
         let answer = Arc::clone(tab.document.answer());
         let mut shared = tab.document.shared.clone();
-        let view = ViewContext { answer: &answer, shared: &mut shared, theme, others: &others };
+        let name = &tab.document.name.clone();
+        let view = ViewContext { name, answer: &answer, shared: &mut shared, theme, others: &others };
         let picture = Picture::of(tab.current(), view, look, SIZE, SCALE);
         let bytes = if kind == "svg" { picture.svg().into_bytes() } else { picture.png()? };
         let failed = || format!("cannot write {}", path.display());

@@ -5,7 +5,7 @@
 use eframe::egui::{RichText, Ui};
 use memscope_core::explorer::{Answer, At, Target};
 use memscope_core::findings::{Detail, Finding, Severity};
-use memscope_core::report::nanoseconds;
+use memscope_core::report::{self, nanoseconds};
 
 use crate::document::target_of;
 use crate::shared::{Selection, Shared, Span};
@@ -52,6 +52,16 @@ pub fn place(answer: &Answer, finding: &Finding) -> Option<Shown> {
     }
 }
 
+/// What there is to say beside the sentence, as the report and the dashboard say it.
+fn more(finding: &Finding) -> Vec<String> {
+    let mut more = finding.particulars();
+    if let Detail::Oom(oom) = &finding.detail {
+        more.extend(oom.line.iter().map(|line| format!("Asked for by the line {line}.")));
+        more.extend(report::circumstances(oom));
+    }
+    more
+}
+
 /// Draws them.
 pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
     if answer.findings.is_empty() {
@@ -73,20 +83,17 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
                     }
                 }
             });
-            ui.label(format!("{}.", sentence(answer, &finding.message)));
+            ui.label(format!("{}.", answer.sentence(&finding.message)));
+            for more in more(finding) {
+                ui.label(answer.sentence(&more));
+            }
             if !finding.advice.is_empty() {
-                let advice = format!("To do: {}.", sentence(answer, &finding.advice));
+                let advice = format!("To do: {}.", answer.sentence(&finding.advice));
                 ui.label(RichText::new(advice).color(theme.faint()));
             }
         });
         ui.add_space(6.0);
     }
-}
-
-/// A finding's words, in which devices are called as everywhere in the window.
-fn sentence(answer: &Answer, text: &str) -> String {
-    let named = answer.devices.iter().filter(|device| !device.uuid.is_empty());
-    named.fold(text.to_owned(), |text, device| text.replace(&device.uuid, &format!("GPU {}", device.ordinal)))
 }
 
 /// Puts cursor, selection and range where a finding can be seen.
@@ -100,8 +107,14 @@ pub fn show(shared: &mut Shared, shown: Shown) {
 /// The findings as text.
 pub fn text(answer: &Answer) -> String {
     let line = |finding: &Finding| {
-        let (message, advice) = (sentence(answer, &finding.message), sentence(answer, &finding.advice));
-        format!("{:?}: {message}. To do: {advice}.\n", finding.severity)
+        let mut text = format!("{:?}: {}.", finding.severity, answer.sentence(&finding.message));
+        for more in more(finding) {
+            text.push_str(&format!("\n\t{}", answer.sentence(&more)));
+        }
+        if !finding.advice.is_empty() {
+            text.push_str(&format!("\n\tTo do: {}.", answer.sentence(&finding.advice)));
+        }
+        text + "\n"
     };
     answer.findings.iter().map(line).collect()
 }

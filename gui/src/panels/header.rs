@@ -46,8 +46,8 @@ fn facts(answer: &Answer) -> Vec<(String, bool)> {
 /// The devices; those that are alike as one.
 fn devices(answer: &Answer) -> Vec<String> {
     let mut devices: Vec<(String, usize)> = Vec::new();
-    for device in &answer.devices {
-        let name = device.name.clone().unwrap_or_else(|| format!("GPU {}", device.ordinal));
+    for (position, device) in answer.devices.iter().enumerate() {
+        let name = device.name.clone().unwrap_or_else(|| format!("GPU {}", answer.gpu(position)));
         let capacity = device.capacity.map_or_else(|| "capacity not known".to_owned(), units::bytes);
         let device = format!("{name}, {capacity}");
         match devices.iter_mut().find(|(known, _)| *known == device) {

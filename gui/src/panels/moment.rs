@@ -56,7 +56,7 @@ pub fn part(answer: &Answer) -> String {
         Target::Device(position) => {
             let device = answer.devices.get(position as usize);
             let name = device.and_then(|device| device.name.clone()).unwrap_or_default();
-            format!("GPU {} {name}", device.map_or(position.into(), |device| device.ordinal)).trim().to_owned()
+            format!("GPU {} {name}", answer.gpu(position.into())).trim().to_owned()
         }
         Target::Process(position) => match answer.processes.get(position as usize) {
             Some(process) => match process.rank {

@@ -67,6 +67,10 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &Shared, theme: &Theme) {
         ui.label(RichText::new("…").color(theme.faint()));
         return;
     };
+    facts_and_stack(ui, detail, theme);
+}
+
+fn facts_and_stack(ui: &mut Ui, detail: &AllocationDetail, theme: &Theme) {
     Grid::new("selected allocation").num_columns(2).show(ui, |ui| {
         for (name, value) in facts(detail) {
             ui.label(RichText::new(name).color(theme.faint()));
@@ -74,6 +78,18 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &Shared, theme: &Theme) {
             ui.end_row();
         }
     });
+    if detail.row.stack.is_empty() {
+        return;
+    }
+    ui.add_space(4.0);
+    ui.label(RichText::new("made by, the innermost line first").color(theme.faint()));
+    for line in &detail.row.stack {
+        let text = RichText::new(&line.text).size(12.0).color(if line.own { theme.text() } else { theme.faint() });
+        let shown = ui.add(eframe::egui::Label::new(text).wrap());
+        if !line.file.is_empty() {
+            shown.on_hover_text(format!("{}:{}", line.file, line.line));
+        }
+    }
 }
 
 /// The same as text; empty where no allocation is selected.
@@ -81,6 +97,9 @@ pub fn text(answer: &Answer, shared: &Shared) -> String {
     let mut text = String::new();
     for (name, value) in of(answer, shared).map(facts).unwrap_or_default() {
         let _ = writeln!(text, "{name:<10} {value}");
+    }
+    for line in of(answer, shared).iter().flat_map(|detail| &detail.row.stack) {
+        let _ = writeln!(text, "{:<10} {}", "by", line.text);
     }
     text
 }

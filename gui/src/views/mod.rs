@@ -2,6 +2,7 @@
 //!
 //! Owns: which there are, and in which order. The timeline is always there; of the others one at a time lies below it.
 
+pub mod allocations;
 pub mod bands;
 pub mod diff;
 pub mod flame;
@@ -16,6 +17,7 @@ pub fn below() -> Vec<Box<dyn View>> {
         Box::<bands::Bands>::default(),
         Box::<flame::Flame>::default(),
         Box::<segments::Segments>::default(),
+        Box::<allocations::Allocations>::default(),
         Box::<diff::Diff>::default(),
     ]
 }

@@ -368,7 +368,7 @@ fn alone(trace: &Trace, light: bool, size: [f32; 2], scale: f32) -> egui_kittest
         let theme = alone.look.apply(ui.ctx());
         let answer = Arc::clone(alone.document.answer());
         let shared = &mut alone.document.shared;
-        let mut context = ViewContext { answer: &answer, shared, theme, others: &[] };
+        let mut context = ViewContext { name: "a.mscope", answer: &answer, shared, theme, others: &[] };
         let seen = context.seen();
         CentralPanel::no_frame().show(ui, |ui| alone.bands.ui(ui, &mut context));
         alone.document.ask(|shared, query| {
@@ -439,7 +439,7 @@ fn it_is_exported() {
     look.apply(&context);
     let theme = Theme::of(&context, look.palette());
     let mut picture = |answer: &Answer, bands: &mut Bands| {
-        let view = ViewContext { answer, shared: &mut shared, theme, others: &[] };
+        let view = ViewContext { name: "a.mscope", answer, shared: &mut shared, theme, others: &[] };
         Picture::of(bands, view, look, vec2(700.0, 400.0), 1.0)
     };
     let mut query = Query::default();

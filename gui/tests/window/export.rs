@@ -26,7 +26,7 @@ fn picture(look: Look, scale: f32) -> Picture {
     let context = egui::Context::default();
     look.apply(&context);
     let theme = Theme::of(&context, look.palette());
-    let view = ViewContext { answer: &answer, shared: &mut shared, theme, others: &[] };
+    let view = ViewContext { name: "train.mscope", answer: &answer, shared: &mut shared, theme, others: &[] };
     Picture::of(&mut Timeline::default(), view, look, vec2(700.0, 400.0), scale)
 }
 

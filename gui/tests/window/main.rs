@@ -3,6 +3,7 @@
 //! | file | what belongs there |
 //! | --- | --- |
 //! | window | a window with an explorer behind it, and its pictures |
+//! | allocations | the tables of allocations and of steps |
 //! | golden | a profile with an out-of-memory error: its reason is read without a click |
 //! | bands | allocations as bands: figures, names, selection, filter, what is merged |
 //! | diff | two documents against each other |
@@ -17,6 +18,7 @@
 //!
 //! The sessions are those of the dashboard's tests: both views are shown the same.
 
+mod allocations;
 mod bands;
 mod diff;
 mod export;

@@ -17,7 +17,7 @@ use super::bands::BandsView;
 use super::detail::AllocationDetail;
 use super::flame::{FlameView, Frame};
 use super::gravest::Gravest;
-use super::query::{At, Target};
+use super::query::{At, Pick, Target};
 use super::segments::{FragmentationView, SegmentsView};
 use super::steps;
 use super::tracks::TracksView;
@@ -65,6 +65,8 @@ pub struct Answer {
     pub steps: Vec<StepView>,
     /// Position of the first of them.
     pub steps_first: usize,
+    /// Position of the step of `now` among those that are kept.
+    pub steps_now: Option<usize>,
     /// What is worth knowing, gravest first.
     pub findings: Arc<Vec<Finding>>,
     /// The out-of-memory that met the most live memory, and what held most of it; `None` when there was none.
@@ -214,6 +216,8 @@ pub struct StepView {
     pub at_peak: [u64; CATEGORIES],
     /// Allocations and blocks that began in it.
     pub allocations: u64,
+    /// Live bytes at its end; `None` for one that did not end.
+    pub at_end: Option<u64>,
     /// Live bytes at its end less those at the end of the step before; `None` for the first and for one that did not end.
     pub growth: Option<i64>,
     /// Largest live bytes in equal parts of its duration, from its begin; few.
@@ -263,12 +267,18 @@ pub struct RowsView {
     pub as_of: Nanoseconds,
     /// How many allocations are live.
     pub total: usize,
+    /// Bytes of those.
+    pub total_bytes: u64,
     /// How many rows (groups, where grouping was asked for) the filter lets through.
     pub matching: usize,
+    /// How many allocations those are.
+    pub matching_allocations: usize,
     /// Bytes of those.
     pub matching_bytes: u64,
     /// What is wrong with the filter, as a sentence; it then lets everything through.
     pub filter_error: Option<String>,
+    /// The allocation that was looked for, and its position among the matching; `None` where it is not among them, and for groups.
+    pub found: Option<(Pick, Option<usize>)>,
     /// Position of the first of `rows` among the matching.
     pub first: usize,
     /// The rows that were asked for.

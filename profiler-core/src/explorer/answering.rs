@@ -184,6 +184,8 @@ impl Explorer {
         answer.series = Arc::new(track.series().clone());
         answer.step_marks = Arc::new(steps::marks(track));
         answer.steps_total = track.figures.steps.len();
+        let step = answer.now.state.step;
+        answer.steps_now = step.and_then(|number| track.step_named(number)).map(|(position, _)| position);
         let device = match part {
             Part::Device(device) => Some(crate::report::device_text(&self.model, device as usize)),
             _ => None,
@@ -222,9 +224,9 @@ impl Explorer {
         }
         if let Some(rows) = &query.rows {
             // Windows differ from answer to answer; the list is the same.
-            let key = (part, at, RowsQuery { window: 0..0, ..rows.clone() });
-            let list = self.pace.list(&mut self.lists.rows, key, stamp, || RowList::of(&live, rows));
-            answer.rows = Some(Arc::new(list.view(model, positions, &rows.window)));
+            let key = (part, at, RowsQuery { window: 0..0, find: None, ..rows.clone() });
+            let list = self.pace.list(&mut self.lists.rows, key, stamp, || RowList::of(&live, positions, rows));
+            answer.rows = Some(Arc::new(list.view(model, positions, rows)));
         }
         if let Some(flame) = &query.flame {
             let now = Stamp { order: walk.walked.order, ..stamp };

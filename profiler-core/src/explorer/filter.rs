@@ -14,9 +14,10 @@
 //! | `line:net.py:12` | what has it in the line of the program that made it |
 //! | `name:bias` | what has it in its name, or, without one, in its function |
 //! | `stream:0x7f00` | what was made on that stream; `stream:default` is stream 0 |
-//! | `gpu:1` | what lies on that GPU, counted from 0 as the list does |
+//! | `gpu:1` | what lies on that GPU, by the number that the list shows |
 //! | `pid:4711` | what that process holds |
 //! | `scope=model/h.1` | what has exactly this path as its scope, letter for letter; `scope=""` is outside all scopes |
+//! | `inside=model/h.1` | what has this path as its scope, or a scope inside that; `*` stands for a number: `inside=model/h.*` |
 //! | `name=bias` | what has exactly this name, or, without a name, this function |
 //! | `line="a/net.py:12 in f"` | what was made at exactly this line of the program; `line=""` is none that is known |
 //! | `category=weights` | exactly that category |
@@ -29,8 +30,31 @@ use std::collections::HashMap;
 use memscope_wire::{Category, Origin};
 
 use crate::allocation::{Allocation, Model, Sites};
+use crate::report::lies_in;
 
+use super::answer::{GroupRow, STACKED};
 use super::part::Positions;
+use super::query::Grouping;
+
+/// The terms, each as an example, and what it lets through: what a view tells of filters.
+pub const TERMS: &[(&str, &str)] = &[
+    ("attn", "has it in its name, function, scope, category or origin"),
+    (">4MiB", "is larger"),
+    ("<1GiB", "is smaller"),
+    ("category:weights", "is of that category; the beginning of its name is enough"),
+    ("scope:h.3", "has it in the path of its scope"),
+    ("name:bias", "has it in its name, or, without one, in its function"),
+    ("line:net.py:12", "has it in the line of the program that made it"),
+    ("step:12", "was made in step 12"),
+    ("stream:0x7f00", "was made on that stream; stream:default is stream 0"),
+    ("gpu:1", "lies on that GPU, by the number that the list shows"),
+    ("pid:4711", "belongs to that process"),
+    ("inside=model/h.1", "was made in that scope or inside it; * stands for a number"),
+    ("scope=model/h.1", "was made in exactly that scope; scope=\"\" is outside all scopes"),
+    ("name=bias", "has exactly this name, or, without one, this function"),
+    ("line=\"a/net.py:12 in f\"", "was made at exactly this line; line=\"\" is none that is known"),
+    ("category=weights", "is exactly of that category"),
+];
 
 /// One term.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +78,8 @@ enum Term {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Whole {
     Scope,
+    /// Or inside it.
+    Inside,
     Name,
     Line,
     Category,
@@ -99,7 +125,34 @@ impl Filter {
     }
 }
 
-/// The term that lets through what has exactly this text in a column: `scope`, `name`, `line` or `category`.
+/// The terms that let through what a group holds; `None` for what no term can say.
+pub fn group_term(grouping: Grouping, group: &GroupRow) -> Option<String> {
+    match grouping {
+        Grouping::Name => {
+            let name = exact_term("name", group.name.as_ref()?);
+            let category = STACKED.into_iter().find(|category| group.live[*category as usize] > 0)?;
+            Some(format!("{name} {}", exact_term("category", category.name())))
+        }
+        Grouping::Category => Some(exact_term("category", &group.label)),
+        Grouping::Scope => Some(exact_term("scope", &group.label)),
+        Grouping::Line => Some(exact_term("line", &group.label)),
+        Grouping::Size => {
+            let size = group.live.iter().sum::<u64>().checked_div(group.allocations)?;
+            Some(format!(">{}B <{}B", size.checked_sub(1)?, size.checked_add(1)?))
+        }
+    }
+}
+
+/// A filter that lets through only that for which these terms hold, too.
+pub fn and_terms(filter: &str, terms: &str) -> String {
+    // What the same terms have let through needs no more of them.
+    if format!(" {filter} ").contains(&format!(" {terms} ")) {
+        return filter.to_owned();
+    }
+    format!("{} {terms}", filter.trim()).trim_start().to_owned()
+}
+
+/// The term that lets through what has exactly this text in a column: `scope`, `inside`, `name`, `line` or `category`.
 pub fn exact_term(column: &str, text: &str) -> String {
     format!("{column}={}", quoted(text))
 }
@@ -117,6 +170,7 @@ fn exact(text: &str) -> Option<Result<(Term, &str), String>> {
     let (column, value) = text.split_once('=')?;
     let whole = match column {
         "scope" => Whole::Scope,
+        "inside" => Whole::Inside,
         "name" => Whole::Name,
         "line" => Whole::Line,
         "category" => Whole::Category,
@@ -307,11 +361,15 @@ impl Term {
             Term::Line(part) => Test::Line(sites(model, |text| text.to_lowercase().contains(part))),
             Term::Exact(Whole::Line, line) => Test::Line(sites(model, |text| text == line)),
             Term::Stream(stream) => Test::Stream(*stream),
-            Term::Gpu(position) => Test::Gpu(*position),
+            Term::Gpu(number) => Test::Gpu(*number),
             Term::Pid(pid) => Test::Pid(*pid),
             Term::Exact(Whole::Scope, path) => {
                 let scopes = 0..model.scopes.len() as u32;
                 Test::Scope(scopes.map(|scope| model.scopes.path(scope, &model.names) == *path).collect())
+            }
+            Term::Exact(Whole::Inside, path) => {
+                let scopes = 0..model.scopes.len() as u32;
+                Test::Scope(scopes.map(|scope| lies_in(&model.scopes.path(scope, &model.names), path)).collect())
             }
             Term::Exact(Whole::Name, text) => {
                 Test::Name((0..model.names.len() as u32).map(|name| model.names.text(name) == *text).collect())
@@ -352,7 +410,7 @@ impl Prepared<'_> {
             Test::Name(found) => at(found, label(allocation)),
             Test::Line(found) => at(found, allocation.stack),
             Test::Stream(stream) => self.model.streams.value(allocation.stream) == *stream,
-            Test::Gpu(position) => self.positions.shown(allocation).is_some_and(|shown| u64::from(shown) == *position),
+            Test::Gpu(number) => self.positions.number(allocation).is_some_and(|shown| u64::from(shown) == *number),
             Test::Pid(pid) => self.model.processes[allocation.process as usize].info.pid == *pid,
         }
     }
@@ -477,6 +535,41 @@ mod tests {
         for text in ["category=w", "scope=\"a", "attn scope=\"a b"] {
             Filter::parse(text).expect_err(text);
         }
+    }
+
+    #[test]
+    fn a_scope_with_all_inside_it_is_one_term() {
+        assert_eq!(matching("inside=Forward"), [0]);
+        assert_eq!(matching("inside=For"), [0usize; 0]);
+    }
+
+    #[test]
+    fn each_example_of_a_term_is_one() {
+        for (term, _) in TERMS {
+            assert_eq!(Filter::parse(term).map(|filter| filter.terms.len()), Ok(1), "{term}");
+        }
+    }
+
+    #[test]
+    fn a_group_becomes_terms_of_a_filter() {
+        let group =
+            |label: &str| GroupRow { label: label.into(), name: None, allocations: 3, live: [0, 300, 0, 0, 0, 0, 0] };
+        assert_eq!(group_term(Grouping::Category, &group("weights")).as_deref(), Some("category=weights"));
+        assert_eq!(group_term(Grouping::Scope, &group("a/my layer")).as_deref(), Some("scope=\"a/my layer\""));
+        assert_eq!(group_term(Grouping::Scope, &group("")).as_deref(), Some("scope=\"\""));
+        assert_eq!(group_term(Grouping::Name, &group("h.*.out")), None, "several names");
+        let one = GroupRow { name: Some("my out".into()), ..group("my out") };
+        let category = STACKED.into_iter().find(|category| one.live[*category as usize] > 0).expect("one").name();
+        assert_eq!(group_term(Grouping::Name, &one), Some(format!("name=\"my out\" category={category}")));
+        assert_eq!(group_term(Grouping::Size, &group("100 B")).as_deref(), Some(">99B <101B"));
+    }
+
+    #[test]
+    fn terms_are_added_once() {
+        assert_eq!(and_terms("", "name=a category=weights"), "name=a category=weights");
+        assert_eq!(and_terms(">1MiB ", "scope=a"), ">1MiB scope=a");
+        assert_eq!(and_terms(">1MiB scope=a step:3", "scope=a"), ">1MiB scope=a step:3");
+        assert_eq!(and_terms("scope=ab", "scope=a"), "scope=ab scope=a");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod answer;
 mod answering;
 mod bands;
 mod bound;
+mod called;
 mod detail;
 #[expect(clippy::module_inception, reason = "the room's name, and its one type")]
 mod explorer;
@@ -44,7 +45,7 @@ pub use answer::{
 pub use bands::{AddressSpan, Band, BandScope, BandsView, Hit, Rest, SegmentBand};
 pub use detail::AllocationDetail;
 pub use explorer::Explorer;
-pub use filter::exact_term;
+pub use filter::{and_terms, exact_term, group_term};
 pub use find::find_session;
 pub use flame::{FlameBy, FlameNode, FlameQuery, FlameView, FlameWeight, Frame};
 pub use follower::Follower;

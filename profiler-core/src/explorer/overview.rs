@@ -96,6 +96,7 @@ fn views(steps: &[StepReport]) -> Vec<StepView> {
             end: step.end_s.map(nanoseconds),
             peak: step.peak.bytes,
             at_peak: step.by_category.numbers(),
+            at_end: step.live_at_end,
             growth,
             ..StepView::default()
         }

@@ -7,6 +7,7 @@ use crate::journal::entry::Nanoseconds;
 use crate::report::named_devices;
 use crate::timeline::{DeviceTrack, Walk};
 
+use super::called;
 use super::query::Target;
 
 /// A part of the session; a position that does not exist is all of it.
@@ -25,13 +26,22 @@ pub(super) struct Positions {
     pub devices: Vec<u16>,
     /// The answer's position by the model's, for devices that turned out to be another one, too.
     shown: Vec<Option<u16>>,
+    /// What each is called, by the answer's position.
+    numbers: Vec<u32>,
 }
 
 impl Positions {
     pub fn of(model: &Model) -> Positions {
         let devices: Vec<u16> = named_devices(model).map(|device| device as u16).collect();
         let shown = |device: u16| devices.iter().position(|other| *other == model.resolve(device)).map(|at| at as u16);
-        Positions { shown: (0..model.devices.len() as u16).map(shown).collect(), devices }
+        let shown = (0..model.devices.len() as u16).map(shown).collect();
+        let ordinals: Vec<u32> = devices.iter().map(|device| model.devices[*device as usize].ordinal).collect();
+        Positions { shown, numbers: called::numbers(&ordinals), devices }
+    }
+
+    /// What the device of an allocation is called; `None` for host memory.
+    pub fn number(&self, allocation: &Allocation) -> Option<u32> {
+        self.numbers.get(self.shown(allocation)? as usize).copied()
     }
 
     /// Where an allocation's device is in the answer.

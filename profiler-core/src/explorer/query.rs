@@ -136,11 +136,14 @@ pub struct RowsQuery {
     pub group: Option<Grouping>,
     /// Which rows, counted after filter and order.
     pub window: Range<usize>,
+    /// An allocation whose place among the rows is wanted.
+    pub find: Option<Pick>,
 }
 
 impl Default for RowsQuery {
     fn default() -> RowsQuery {
-        RowsQuery { sort: Column::Size, descending: true, filter: String::new(), group: None, window: 0..0 }
+        let filter = String::new();
+        RowsQuery { sort: Column::Size, descending: true, filter, group: None, window: 0..0, find: None }
     }
 }
 
@@ -163,20 +166,25 @@ pub enum Column {
     Step,
     /// CUDA stream.
     Stream,
+    /// Bytes granted.
+    Granted,
+    /// The line of the program that made it.
+    Line,
+    /// Address in its process.
+    Address,
+    /// Device, by its number; host memory first.
+    Device,
+    /// Process id.
+    Process,
+    /// How many allocations are one row: of groups alone; of single ones it is their size.
+    Count,
 }
 
 impl Column {
-    /// All columns, from left to right.
-    pub const ALL: [Column; 8] = [
-        Column::Size,
-        Column::Category,
-        Column::Origin,
-        Column::Name,
-        Column::Scope,
-        Column::Age,
-        Column::Step,
-        Column::Stream,
-    ];
+    /// True for what is read from A to Z; else the largest comes first where nothing else is wished for.
+    pub const fn is_words(self) -> bool {
+        matches!(self, Column::Category | Column::Origin | Column::Name | Column::Scope | Column::Line)
+    }
 }
 
 /// What rows of one group have in common.

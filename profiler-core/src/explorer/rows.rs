@@ -3,7 +3,6 @@
 //! Owns: order and grouping. Refuses: to make text of more rows than are shown.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::allocation::{Allocation, Model, Sites};
 use crate::journal::entry::Nanoseconds;
@@ -24,10 +23,12 @@ const HEAD: usize = 1 << 12;
 #[derive(Debug)]
 pub(super) struct RowList {
     as_of: Nanoseconds,
-    total: usize,
-    matching_bytes: u64,
+    total: (usize, u64),
+    matching: (usize, u64),
     filter_error: Option<String>,
     content: Content,
+    /// What was looked for last, and where it is.
+    found: Option<(Pick, Option<usize>)>,
 }
 
 #[derive(Debug)]
@@ -39,30 +40,34 @@ enum Content {
 
 impl RowList {
     /// Makes the list.
-    pub fn of(live: &Live<'_>, query: &RowsQuery) -> RowList {
+    pub fn of(live: &Live<'_>, positions: &Positions, query: &RowsQuery) -> RowList {
         let (filter, filter_error) = match Filter::parse(&query.filter) {
             Ok(filter) => (filter, None),
             Err(error) => (Filter::default(), Some(error)),
         };
         let prepared = filter.prepare(live.model);
         let all = filter.is_empty();
-        let (mut total, mut matching_bytes) = (0, 0u64);
+        let (mut total, mut matching) = ((0, 0u64), (0, 0u64));
+        let count = |sum: &mut (usize, u64), bytes: u64| *sum = (sum.0 + 1, sum.1.wrapping_add(bytes));
         let rows = live.allocations().filter(|(_, allocation)| allocation.is_leaf()).filter(|(_, allocation)| {
-            total += 1;
+            count(&mut total, allocation.requested);
             let lets = all || prepared.lets(allocation);
-            matching_bytes = matching_bytes.wrapping_add(if lets { allocation.requested } else { 0 });
+            if lets {
+                count(&mut matching, allocation.requested);
+            }
             lets
         });
         let content = match query.group {
             Some(Grouping::Name) => Content::Groups(named_groups(live.model, rows, query)),
             Some(grouping) => Content::Groups(groups(live.model, rows, grouping, query)),
-            None => Content::Allocations(keys(live.model, rows, query), 0),
+            None => Content::Allocations(keys(live.model, positions, rows, query), 0),
         };
-        RowList { as_of: live.time, total, matching_bytes, filter_error, content }
+        RowList { as_of: live.time, total, matching, filter_error, content, found: None }
     }
 
-    /// The rows of a window.
-    pub fn view(&mut self, model: &Model, positions: &Positions, window: &Range<usize>) -> RowsView {
+    /// The rows of a window, and the place of what is looked for.
+    pub fn view(&mut self, model: &Model, positions: &Positions, query: &RowsQuery) -> RowsView {
+        let (window, found) = (&query.window, query.find.map(|pick| (pick, self.find(model, pick))));
         let matching = match &self.content {
             Content::Allocations(keys, _) => keys.len(),
             Content::Groups(groups) => groups.len(),
@@ -79,13 +84,27 @@ impl RowList {
         };
         RowsView {
             as_of: self.as_of,
-            total: self.total,
+            total: self.total.0,
+            total_bytes: self.total.1,
             matching,
-            matching_bytes: self.matching_bytes,
+            matching_allocations: self.matching.0,
+            matching_bytes: self.matching.1,
             filter_error: self.filter_error.clone(),
+            found,
             first,
             rows,
         }
+    }
+
+    /// Where an allocation is in the order: so many come before it.
+    fn find(&mut self, model: &Model, pick: Pick) -> Option<usize> {
+        let Content::Allocations(keys, _) = &self.content else { return None };
+        let (_, found) = self.found.filter(|(known, _)| *known == pick).unwrap_or_else(|| {
+            let here = keys.iter().find(|(_, id)| is_picked(model, *id, pick));
+            (pick, here.map(|here| keys.iter().filter(|other| *other < here).count()))
+        });
+        self.found = Some((pick, found));
+        found
     }
 }
 
@@ -105,13 +124,23 @@ fn sort_until(keys: &mut [(u64, u32)], sorted: &mut usize, end: usize) {
 }
 
 /// Sort keys, the smallest first: of equals the largest allocation first, then the oldest.
-fn keys<'m>(model: &Model, rows: impl Iterator<Item = (u32, &'m Allocation)>, query: &RowsQuery) -> Vec<(u64, u32)> {
+fn keys<'m>(
+    model: &Model,
+    positions: &Positions,
+    rows: impl Iterator<Item = (u32, &'m Allocation)>,
+    query: &RowsQuery,
+) -> Vec<(u64, u32)> {
     /// Sizes behind a rank: up to a tebibyte they count exactly.
     const SIZE_BITS: u32 = 40;
     let ranks = match query.sort {
         Column::Name => ranks(model.names.len(), |name| model.names.text(name)),
         Column::Scope => ranks(model.scopes.len(), |scope| model.scopes.path(scope, &model.names)),
+        Column::Line => ranks(model.stacks.len(), |node| model.stacks.text(node, &model.names)),
         _ => Vec::new(),
+    };
+    let sites = match query.sort {
+        Column::Line => Sites::of(&model.stacks, &model.names),
+        _ => Sites::default(),
     };
     let descending = query.descending;
     let turn = |value: u64, bits: u32| if descending { !value & (u64::MAX >> (64 - bits)) } else { value };
@@ -121,7 +150,18 @@ fn keys<'m>(model: &Model, rows: impl Iterator<Item = (u32, &'m Allocation)>, qu
     };
     let rank = |number: u32| ranks.get(number as usize).copied().unwrap_or_default();
     let key = |allocation: &Allocation| match query.sort {
-        Column::Size => turn(allocation.requested, 64),
+        Column::Size | Column::Count => turn(allocation.requested, 64),
+        Column::Granted => turn(allocation.bytes, 64),
+        Column::Address => turn(allocation.address, 64),
+        Column::Line => ranked(rank(sites.site(allocation.stack)), allocation.requested),
+        Column::Device => {
+            let device = positions.number(allocation).map_or(0, |number| u64::from(number) + 1);
+            ranked(device, allocation.requested)
+        }
+        Column::Process => {
+            let process = model.processes[allocation.process as usize].info.pid;
+            ranked(u64::from(process), allocation.requested)
+        }
         Column::Category => ranked(allocation.category as u64, allocation.requested),
         Column::Origin => ranked(allocation.origin as u64, allocation.requested),
         Column::Name => ranked(rank(label(allocation)), allocation.requested),
@@ -174,6 +214,7 @@ fn named_groups<'m>(
     groups.sort_unstable_by(|group, other| {
         let order = match query.sort {
             Column::Name => group.label.cmp(&other.label),
+            Column::Count => group.allocations.cmp(&other.allocations),
             _ => group.bytes.cmp(&other.bytes),
         };
         let order = if query.descending { order.reverse() } else { order };
@@ -220,10 +261,12 @@ fn groups<'m>(
     // By what they have in common where the column shows that; else by size.
     let by_label = matches!(
         (grouping, query.sort),
-        (Grouping::Scope | Grouping::Line, Column::Scope | Column::Name) | (Grouping::Category, Column::Category)
+        (Grouping::Scope | Grouping::Line, Column::Scope | Column::Line | Column::Name)
+            | (Grouping::Category, Column::Category)
     );
     groups.sort_unstable_by(|(key, group), (other_key, other)| {
         let order = match grouping {
+            _ if query.sort == Column::Count => group.allocations.cmp(&other.allocations),
             _ if !by_label => bytes(&group.live).cmp(&bytes(&other.live)),
             Grouping::Scope | Grouping::Line => group.label.cmp(&other.label),
             _ => key.cmp(other_key),

@@ -51,6 +51,7 @@ fn step(step: &StepFigures, before: Option<&StepFigures>) -> StepView {
         peak: live(step.peak),
         at_peak: step.peak.rows.live,
         allocations: step.births,
+        at_end: step.end.map(live),
         growth: growth.map(|(end, before)| live(end).wrapping_sub(live(before)) as i64),
         shape: step.shape.parts().to_vec(),
         leaks: false,

@@ -2,19 +2,19 @@
 //!
 //! Owns: those commands. Refuses: to sort anything itself: the query says how.
 
-use memscope_core::explorer::{At, Column, Grouping, Row};
+use memscope_core::explorer::{At, Column, Grouping, Row, and_terms, group_term};
 
 use super::{App, List, Screen};
 use crate::keys::Command;
-use crate::screens;
+use crate::screens::allocations::SORTED;
 
 impl App {
     pub(super) fn arrange(&mut self, command: Command) {
         let list = &mut self.allocations;
-        let here = Column::ALL.iter().position(|column| *column == list.sort).unwrap_or(0);
+        let here = SORTED.iter().position(|column| *column == list.sort).unwrap_or(0);
         match command {
-            Command::SortLeft => self.sort_by(Column::ALL[here.saturating_sub(1)]),
-            Command::SortRight => self.sort_by(Column::ALL[(here + 1).min(Column::ALL.len() - 1)]),
+            Command::SortLeft => self.sort_by(SORTED[here.saturating_sub(1)]),
+            Command::SortRight => self.sort_by(SORTED[(here + 1).min(SORTED.len() - 1)]),
             Command::Reverse => list.descending = !list.descending,
             _ => {
                 list.group = match list.group {
@@ -34,8 +34,7 @@ impl App {
     pub(super) fn sort_by(&mut self, column: Column) {
         if self.allocations.sort != column {
             self.allocations.sort = column;
-            self.allocations.descending =
-                !matches!(column, Column::Category | Column::Origin | Column::Name | Column::Scope);
+            self.allocations.descending = !column.is_words();
         }
     }
 
@@ -63,18 +62,11 @@ impl App {
         let Some(rows) = &self.answer.rows else { return };
         let row = self.allocations.list.selected.checked_sub(rows.first).and_then(|row| rows.rows.get(row));
         let Some(Row::Group(group)) = row else { return };
-        let term = self.allocations.group.and_then(|grouping| screens::allocations::term(grouping, group));
+        let term = self.allocations.group.and_then(|grouping| group_term(grouping, group));
         let Some(term) = term else {
             return self.say("No filter says exactly what this group holds: its names differ, or it has none.");
         };
-        let filter = &mut self.allocations.filter;
-        // A group of what the same term has let through is opened by no more terms.
-        if !format!(" {filter} ").contains(&format!(" {term} ")) {
-            if !filter.is_empty() {
-                filter.push(' ');
-            }
-            filter.push_str(&term);
-        }
+        self.allocations.filter = and_terms(&self.allocations.filter, &term);
         self.allocations.group = None;
         self.allocations.list = List::default();
     }

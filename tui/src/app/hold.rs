@@ -106,7 +106,7 @@ impl Held {
             let known = then.steps.iter().find(|step| step.number == last.number);
             let running = part.running.get_or_insert_with(|| {
                 let seen = known.cloned().unwrap_or_else(|| last.clone());
-                StepView { end: None, growth: None, ..seen }
+                StepView { end: None, at_end: None, growth: None, ..seen }
             });
             if running.number == last.number {
                 *last = running.clone();

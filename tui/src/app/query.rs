@@ -21,6 +21,7 @@ impl App {
                     filter: self.allocations.filter.clone(),
                     group: self.allocations.group,
                     window: self.allocations.list.window(height),
+                    find: None,
                 });
             }
             Screen::Scopes => query.scopes = true,

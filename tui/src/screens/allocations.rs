@@ -1,8 +1,8 @@
 //! What is live: a row an allocation, or a row a group of them.
 //!
-//! Owns: columns, and the terms that groups stand for. Refuses: order and filter: they are the query's.
+//! Owns: columns. Refuses: order and filter: they are the query's.
 
-use memscope_core::explorer::{AllocationRow, Column as By, GroupRow, Grouping, Row, RowsView, STACKED, exact_term};
+use memscope_core::explorer::{AllocationRow, Column as By, GroupRow, Grouping, Row, RowsView, STACKED};
 use memscope_core::report::units;
 use memscope_core::{Category, MemoryKind, Origin};
 use ratatui::layout::{Position, Rect};
@@ -13,7 +13,11 @@ use crate::bar::{self, Part};
 use crate::canvas::Canvas;
 use crate::table::{self, Column};
 
-/// Columns of single allocations; the first eight in the order of [`By::ALL`].
+/// By what rows can be sorted: the first columns of [`SINGLE`].
+pub(crate) const SORTED: [By; 8] =
+    [By::Size, By::Category, By::Origin, By::Name, By::Scope, By::Age, By::Step, By::Stream];
+
+/// Columns of single allocations.
 const SINGLE: [Column; 10] = [
     Column::figures("size", 10, 0),
     Column { title: "category", width: 13, grow: 0, rank: 1, figures: false },
@@ -71,25 +75,7 @@ pub(crate) fn title_at(app: &App, at: Position) -> Option<By> {
     }
     let placed = table::place(&SINGLE, titles.x + 1, titles.width.saturating_sub(3));
     let hit = placed.iter().find(|column| (column.x..column.x + column.width + 1).contains(&at.x))?;
-    By::ALL.get(hit.index).copied()
-}
-
-/// The terms of a filter that let through what a group holds; `None` for what no term can say.
-pub(crate) fn term(grouping: Grouping, group: &GroupRow) -> Option<String> {
-    match grouping {
-        Grouping::Name => {
-            let name = exact_term("name", group.name.as_ref()?);
-            let category = STACKED.into_iter().find(|category| group.live[*category as usize] > 0)?;
-            Some(format!("{name} {}", exact_term("category", category.name())))
-        }
-        Grouping::Category => Some(exact_term("category", &group.label)),
-        Grouping::Scope => Some(exact_term("scope", &group.label)),
-        Grouping::Line => Some(exact_term("line", &group.label)),
-        Grouping::Size => {
-            let size = group.live.iter().sum::<u64>().checked_div(group.allocations)?;
-            Some(format!(">{}B <{}B", size.checked_sub(1)?, size.checked_add(1)?))
-        }
-    }
+    SORTED.get(hit.index).copied()
 }
 
 /// Draws the screen.
@@ -120,7 +106,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         let column = if by_label { 4 } else { 0 };
         Some((column, app.allocations.descending))
     } else {
-        By::ALL.iter().position(|by| *by == app.allocations.sort).map(|index| (index, app.allocations.descending))
+        SORTED.iter().position(|by| *by == app.allocations.sort).map(|index| (index, app.allocations.descending))
     };
     table::titles(canvas, columns, &placed, parts.titles.y, by);
     for line in 0..parts.rows.height {
@@ -221,7 +207,10 @@ fn single(app: &App, canvas: &mut Canvas, placed: &[table::Placed], y: u16, row:
             6 => (row.step.map_or(String::new(), |step| step.to_string()), plain),
             7 => (stream(row), faint),
             8 => (row.memory.name().to_owned(), faint),
-            _ => (row.device.map_or("host".to_owned(), |device| device.to_string()), faint),
+            _ => {
+                let number = |device: u16| app.answer.gpu(device.into()).to_string();
+                (row.device.map_or("host".to_owned(), number), faint)
+            }
         };
         table::cell(canvas, &SINGLE, column, y, &text, style);
     }
@@ -312,24 +301,5 @@ fn stack(canvas: &mut Canvas, area: Rect, row: &AllocationRow) {
     }
     for (y, line) in (area.y..area.bottom()).zip(&row.stack) {
         canvas.fitted(area.x + 1, y, area.width - 2, &line.text, if line.own { plain } else { faint });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_group_becomes_terms_of_a_filter() {
-        let group =
-            |label: &str| GroupRow { label: label.into(), name: None, allocations: 3, live: [0, 300, 0, 0, 0, 0, 0] };
-        assert_eq!(term(Grouping::Category, &group("weights")).as_deref(), Some("category=weights"));
-        assert_eq!(term(Grouping::Scope, &group("a/my layer")).as_deref(), Some("scope=\"a/my layer\""));
-        assert_eq!(term(Grouping::Scope, &group("")).as_deref(), Some("scope=\"\""));
-        assert_eq!(term(Grouping::Name, &group("h.*.out")), None, "several names");
-        let one = GroupRow { name: Some("my out".into()), ..group("my out") };
-        let category = STACKED.into_iter().find(|category| one.live[*category as usize] > 0).expect("one").name();
-        assert_eq!(term(Grouping::Name, &one), Some(format!("name=\"my out\" category={category}")));
-        assert_eq!(term(Grouping::Size, &group("100 B")).as_deref(), Some(">99B <101B"));
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
                 canvas.begin_of(column.x, y, column.width, &name, Style::new());
                 continue;
             }
-            let place = (index, devices.len() > 1);
+            let place = (app.answer.gpu(index), (devices.len() > 1).then_some(index));
             let (text, style) = figure(canvas, device, place, COLUMNS[column.index].title, column.width);
             table::cell(canvas, &COLUMNS, column, y, &text, style);
         }
@@ -119,16 +119,19 @@ fn memory(canvas: &mut Canvas, device: &DeviceView, column: &table::Placed, y: u
     bar::draw(canvas, (column.x, y, column.width), &parts, whole);
 }
 
-/// Its number, and the key that chooses it where there is a choice.
-fn name_and_key(index: usize, several: bool) -> String {
-    if several && index < 9 { format!("{index} [{}]", index + 1) } else { index.to_string() }
+/// Its number, and the key that chooses it where there is a choice: that of its position.
+fn name_and_key(number: u32, position: Option<usize>) -> String {
+    match position {
+        Some(position @ 0..9) => format!("{number} [{}]", position + 1),
+        _ => number.to_string(),
+    }
 }
 
 /// The text of a column.
 fn figure(
     canvas: &Canvas,
     device: &DeviceView,
-    (index, several): (usize, bool),
+    (number, position): (u32, Option<usize>),
     title: &str,
     width: u16,
 ) -> (String, Style) {
@@ -139,7 +142,7 @@ fn figure(
         None => ("N/A".to_owned(), faint),
     };
     match title {
-        "GPU" => (name_and_key(index, several), canvas.palette.strong()),
+        "GPU" => (name_and_key(number, position), canvas.palette.strong()),
         "name" => of(None),
         "used" => match used(device) {
             Some(used) => {

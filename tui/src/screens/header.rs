@@ -156,7 +156,7 @@ pub(super) fn target(app: &App) -> String {
             (0 | 1, processes) => format!("all {processes} processes"),
             (devices, _) => format!("{devices} GPUs in use"),
         },
-        Target::Device(device) => format!("GPU {device}"),
+        Target::Device(device) => format!("GPU {}", answer.gpu(device.into())),
         Target::Process(process) => match answer.processes.get(process as usize) {
             None => format!("process {process}"),
             Some(view) => match view.rank {

@@ -132,8 +132,8 @@ fn waiting(app: &App, canvas: &mut Canvas, area: Rect) {
         Running::Ended | Running::Broken => {
             texts.push(("Nothing was captured.".to_owned(), strong));
             for finding in app.answer.findings.iter() {
-                texts.push((format!("{}.", dialog::sentence(app, &finding.message)), plain));
-                texts.push((format!("To do: {}.", dialog::sentence(app, &finding.advice)), faint));
+                texts.push((format!("{}.", app.answer.sentence(&finding.message)), plain));
+                texts.push((format!("To do: {}.", app.answer.sentence(&finding.advice)), faint));
             }
         }
     }

@@ -12,7 +12,7 @@ use super::{categories, gpus, ledger};
 use crate::app::App;
 use crate::canvas::Canvas;
 use crate::chart;
-use crate::dialog::{sentence, severity};
+use crate::dialog::severity;
 use crate::refusal::{self, Line};
 use crate::words::{columns, wrap};
 use memscope_core::explorer::STACKED;
@@ -145,8 +145,8 @@ fn failure_lines(app: &App, width: usize, room: usize) -> Vec<Line> {
                 Detail::Oom(oom) => refusal::short(app, oom, width),
                 _ => Vec::new(),
             };
-            let message = lines(format!("ERROR {}.", sentence(app, &finding.message)), app.palette.error());
-            [message, short, lines(format!("To do: {}.", sentence(app, &finding.advice)), Style::new())]
+            let message = lines(format!("ERROR {}.", app.answer.sentence(&finding.message)), app.palette.error());
+            [message, short, lines(format!("To do: {}.", app.answer.sentence(&finding.advice)), Style::new())]
         })
         .collect();
     let needed: usize = parts.iter().map(|[message, _, advice]| message.len() + advice.len()).sum();
@@ -183,7 +183,7 @@ fn finding_line(app: &App, canvas: &mut Canvas, line: Rect) {
     let end = canvas.text(line.x + 1, line.y, line.width, name, style);
     let tail = if more > 0 { format!("  f: {more} more") } else { "  f: what to do".to_owned() };
     let room = line.right().saturating_sub(end + 2 + columns(&tail) as u16);
-    let end = canvas.fitted(end + 1, line.y, room, &sentence(app, &first.message), Style::new());
+    let end = canvas.fitted(end + 1, line.y, room, &app.answer.sentence(&first.message), Style::new());
     canvas.text(end, line.y, line.right().saturating_sub(end), &tail, app.palette.faint());
 }
 
@@ -200,7 +200,7 @@ fn findings(app: &App, canvas: &mut Canvas, area: Rect) {
     for finding in others {
         let (name, style) = severity(&app.palette, finding.severity);
         let width = usize::from(area.width.saturating_sub(2));
-        let message = wrap(&format!("{name} {}.", sentence(app, &finding.message)), width);
+        let message = wrap(&format!("{name} {}.", app.answer.sentence(&finding.message)), width);
         let advice = wrap(&format!("{}.", finding.advice), width.saturating_sub(2));
         for (row, line) in message.iter().enumerate() {
             if y < area.bottom() {

@@ -470,7 +470,8 @@ fn targets_are_walked_through_and_chosen_by_digit() {
     view.press("9");
     assert!(view.text().contains("Ledger of GPU 7"), "there is no ninth device");
     view.key(KeyCode::BackTab);
-    assert!(view.text().contains("Ledger of GPU 6"));
+    // The first rank named 0, 2, 4 and 6, then the second one the others.
+    assert!(view.text().contains("Ledger of GPU 5"));
     view.press("0");
     assert!(view.text().contains("8 GPUs in use"));
 }

@@ -62,6 +62,8 @@ pub struct Bands {
     pointed: Option<Pick>,
     drag: Option<timeline::pointer::Drag>,
     keyboard: Option<Id>,
+    /// The filter is to take what is typed.
+    types: bool,
 }
 
 impl Default for Bands {
@@ -78,6 +80,7 @@ impl Default for Bands {
             pointed: None,
             drag: None,
             keyboard: None,
+            types: false,
         }
     }
 }
@@ -122,6 +125,10 @@ impl View for Bands {
         }
     }
 
+    fn search(&mut self) {
+        self.types = true;
+    }
+
     fn keys(&self) -> &'static [OwnKey] {
         pointer::KEYS
     }
@@ -163,7 +170,10 @@ impl Bands {
             let label = ui.label(RichText::new("filter").color(context.theme.faint()));
             let width = (ui.available_width() * 0.35).clamp(100.0, 260.0);
             let field = TextEdit::singleline(&mut self.filter).desired_width(width).hint_text("attn >4MiB step:12");
-            ui.add(field).labelled_by(label.id).on_hover_text(TERMS);
+            let field = ui.add(field).labelled_by(label.id).on_hover_text(TERMS);
+            if std::mem::take(&mut self.types) {
+                field.request_focus();
+            }
             let room = vec2(ui.available_width().max(40.0), ui.spacing().interact_size.y);
             ui.allocate_exact_size(room, Sense::hover()).0
         });

@@ -1,4 +1,4 @@
-//! This document against another open one: what the one holds less what the other holds.
+//! The shown document against another open one: what the one holds less what the other holds.
 //!
 //! Owns: which two moments are compared. Refuses: figures; they are core's, and those of `memscope diff`.
 //!
@@ -66,7 +66,7 @@ impl Diff {
     fn make(&mut self, context: &ViewContext<'_>) -> Option<&diff::Diff> {
         let (name, answer) = context.others.get(self.other)?;
         let (this, other) = (context.answer.side.clone()?, answer.side.clone()?);
-        let mut names = (name.clone(), "this".to_owned());
+        let mut names = (name.clone(), context.name.to_owned());
         let mut sides = (other, this);
         if self.swapped {
             (names, sides) = ((names.1, names.0), (sides.1, sides.0));
@@ -85,14 +85,12 @@ impl Diff {
     fn choose(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         self.other = self.other.min(context.others.len() - 1);
         ui.horizontal_wrapped(|ui| {
-            let (first, second) = if self.swapped { ("this", "") } else { ("", "this") };
-            let before = ui.label(format!("Before: {first}")).id;
-            if !self.swapped {
-                self.choose_other(ui, context, before);
-            }
-            let after = ui.label(format!("After: {second}")).id;
-            if self.swapped {
-                self.choose_other(ui, context, after);
+            for (which, is_other) in [("Before:", !self.swapped), ("After:", self.swapped)] {
+                let which = ui.label(which).id;
+                match is_other {
+                    true => self.choose_other(ui, context, which),
+                    false => drop(ui.strong(context.name).on_hover_text("the document that is shown")),
+                }
             }
             if ui.button("Swap").clicked() {
                 self.swapped = !self.swapped;

@@ -202,6 +202,10 @@ impl View for Flame {
         }
     }
 
+    fn search(&mut self) {
+        self.to_search = true;
+    }
+
     fn keys(&self) -> &'static [OwnKey] {
         pointer::KEYS
     }

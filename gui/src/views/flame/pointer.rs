@@ -22,7 +22,6 @@ pub const KEYS: &[OwnKey] = &[
     OwnKey { key: Key::Space, says: "selects the scope of the marked node everywhere" },
     OwnKey { key: Key::Backspace, says: "looks at the node around, without the keyboard too" },
     OwnKey { key: Key::Escape, says: "looks at the node around; at the root, selects nothing and leaves the tree" },
-    OwnKey { key: Key::Slash, says: "to the search, without the keyboard too" },
 ];
 
 impl Flame {
@@ -62,11 +61,6 @@ impl Flame {
         let pressed = |key| ui.input(|input| input.modifiers.is_none() && input.key_pressed(key));
         if pressed(Key::Backspace) {
             self.out();
-        }
-        if pressed(Key::Slash) {
-            self.to_search = true;
-            // In the next frame: in this one it would be text of the field.
-            ui.ctx().request_repaint();
         }
         if response.has_focus() {
             self.walk(ui, response, shared, scene);

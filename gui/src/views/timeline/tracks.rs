@@ -126,8 +126,7 @@ fn name(context: &ViewContext<'_>, target: Target) -> String {
     match target {
         Target::All => "all".to_owned(),
         Target::Device(position) => {
-            let ordinal = context.answer.devices.get(position as usize).map(|device| device.ordinal);
-            format!("GPU {}", ordinal.unwrap_or(position.into()))
+            format!("GPU {}", context.answer.gpu(position.into()))
         }
         Target::Process(position) => match context.answer.processes.get(position as usize) {
             Some(process) => process.rank.map_or_else(|| format!("pid {}", process.pid), |rank| format!("rank {rank}")),

@@ -1,6 +1,6 @@
 //! Lists, steps and holdings of sessions written by hand, with figures worked out by hand.
 
-use memscope_core::explorer::{At, Column, Explorer, Grouping, Limits, Query, Row, RowsQuery, Target};
+use memscope_core::explorer::{At, Column, Explorer, Grouping, Limits, Pick, Query, Row, RowsQuery, Target};
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_wire::{Category, Event, MemoryKind};
 
@@ -38,6 +38,23 @@ fn rows_are_sorted_grouped_and_filtered() {
     assert_eq!(names(&smallest.rows)[..3], ["h.0.attn", "h.1.attn", "h.10.attn"]);
     let bytes: u64 = (0..24).map(|layer| (100 + layer) << 20).sum();
     assert_eq!(smallest.matching_bytes, bytes);
+    assert_eq!((smallest.matching_allocations, smallest.total_bytes > bytes), (24, true));
+    // Where an allocation is in the order, whatever the window; and that one which is not let through is nowhere.
+    let Row::Allocation(row) = &list(RowsQuery { window: 30..31, ..all.clone() }).rows[0] else { panic!("a group") };
+    let pick = Pick { id: row.id, birth: row.birth };
+    for (filter, place) in [("", Some(30)), ("name:nobody", None)] {
+        let found = list(RowsQuery { find: Some(pick), filter: filter.into(), window: 0..1, ..all.clone() }).found;
+        assert_eq!(found, Some((pick, place)));
+    }
+    for sort in [Column::Granted, Column::Line, Column::Address, Column::Device, Column::Process, Column::Count] {
+        let key = |row: &Row| match row {
+            Row::Allocation(row) if sort == Column::Address => row.address,
+            Row::Allocation(row) if matches!(sort, Column::Granted | Column::Count) => row.granted,
+            Row::Allocation(_) | Row::Group(_) => 0,
+        };
+        let [down, up] = [true, false].map(|descending| list(RowsQuery { sort, descending, ..all.clone() }).rows);
+        assert!(down.is_sorted_by_key(|row| std::cmp::Reverse(key(row))) && up.is_sorted_by_key(key), "{sort:?}");
+    }
     let wrong = list(RowsQuery { filter: "attn >x".into(), ..all.clone() });
     assert_eq!(wrong.matching, 50);
     assert!(wrong.filter_error.expect("a sentence").contains("`>x`"));
@@ -69,6 +86,8 @@ fn steps_that_leak_are_marked_and_holdings_are_told_by_device() {
     let leaks: Vec<u64> = answer.steps.iter().filter(|step| step.leaks).map(|step| step.number).collect();
     assert_eq!(leaks, [2, 3, 4, 5, 6]);
     assert_eq!(answer.steps[3].growth, Some(1 << 20));
+    assert_eq!((answer.steps[3].at_end, answer.steps[7].at_end), (Some(4 << 20), None));
+    assert_eq!(answer.steps_now, Some(7));
     assert_eq!((answer.steps[0].growth, answer.steps[7].growth, answer.steps[7].end), (None, None, None));
     assert_eq!(answer.step_before.map(|live| live[Category::Activations as usize]), Some(7 << 20));
     assert!(answer.steps[2].shape.len() > 1 && answer.steps[2].shape.iter().all(|bytes| *bytes == 3 << 20));

@@ -1,6 +1,6 @@
 //! What is kept from one start to the next.
 //!
-//! Owns: colours and the files that were opened last. Refuses: where egui keeps its panels and the window's size (eframe does, in
+//! Owns: colours, the files that were opened last, and those that were open. Refuses: where egui keeps its panels and the window's size (eframe does, in
 //! the same file: `$XDG_DATA_HOME/memscope-gui/app.ron`).
 
 use std::path::{Path, PathBuf};
@@ -23,6 +23,10 @@ pub struct Settings {
     pub look: Look,
     /// Files that were opened, the latest first.
     pub recent: Vec<PathBuf>,
+    /// Files and session folders of the tabs, in their order.
+    pub tabs: Vec<PathBuf>,
+    /// The one that was shown.
+    pub shown: Option<PathBuf>,
 }
 
 impl Settings {

@@ -2,6 +2,7 @@
 //!
 //! Owns: a generated GPT training loop, and the comparison with the goals. Run it with
 //! `cargo bench -p memscope-core --bench profile`; `MEMSCOPE_BENCH_ALLOCATIONS=200000` makes it short (10 million otherwise).
+//! `MEMSCOPE_BENCH_KEEP=x.mscope` leaves the profile; with `MEMSCOPE_BENCH_STACKS=1` each block has three or four lines of a program.
 //!
 //! The trace is that of a caching allocator: blocks of a step come from free lists, so that addresses repeat; the times
 //! between events are irregular, as a real program's are, since they decide how well times compress.
@@ -216,6 +217,12 @@ struct Training {
     next_address: u64,
     container_end: u64,
     kept: Vec<(u64, u64)>,
+    /// Each block is made at a stack of its name's own.
+    stacks: bool,
+    /// Innermost nodes of stacks by what is made there.
+    nodes: HashMap<String, u64>,
+    /// The node that a thread is at.
+    at: HashMap<u32, u64>,
 }
 
 impl Training {
@@ -232,6 +239,9 @@ impl Training {
             next_address: 0x7f00_0000_0000,
             container_end: 0x7f00_0000_0000,
             kept: Vec::new(),
+            stacks: std::env::var_os("MEMSCOPE_BENCH_STACKS").is_some(),
+            nodes: HashMap::new(),
+            at: HashMap::new(),
         };
         trace.push(1, Event::Device { ordinal: 0, total_bytes: 80 << 30, uuid: memscope_wire::device::uuid(0) });
         trace.push(1, Event::Function { row: 1, name: [b'c'; 40] });
@@ -315,6 +325,9 @@ impl Training {
 
     /// A block from the cache, or from a new segment.
     fn block(&mut self, thread: u32, requested: u64, category: Category, name: &str) -> (u64, u64) {
+        if self.stacks {
+            self.stand(thread, name);
+        }
         let bytes = requested.next_multiple_of(512);
         let address = self.free.get_mut(&bytes).and_then(Vec::pop).unwrap_or_else(|| self.fresh(bytes));
         self.push(thread, Event::BlockAlloc { address, bytes, requested, stream: 0, origin: Origin::Hooked });
@@ -324,6 +337,35 @@ impl Training {
             self.push(thread, Event::Tag { address, name, category, origin: Origin::Tagged });
         }
         (address, bytes)
+    }
+
+    /// Puts a thread at the lines that a name is made at: the program, its step, and a layer's, the same in each layer.
+    fn stand(&mut self, thread: u32, name: &str) {
+        let part = name.split('.').nth(2).unwrap_or(name);
+        let node = match self.nodes.get(part) {
+            Some(node) => *node,
+            None => {
+                let (file, model) = (self.text("/home/user/train.py"), self.text("/home/user/model.py"));
+                let line = part.bytes().map(u32::from).sum::<u32>() % 60;
+                let mut places = vec![(1, file, "<module>", 210), (2, file, "train_step", 96)];
+                let first = 3 + 2 * self.nodes.len() as u64;
+                places.push((first, model, "Block.forward", 40 + line));
+                if line.is_multiple_of(2) {
+                    places.push((first + 1, model, "Attention.forward", 120 + line));
+                }
+                let mut parent = 0;
+                for (node, file, function, line) in places {
+                    let function = self.text(function);
+                    self.push(thread, Event::StackNode { node, parent, file, function, line });
+                    parent = node;
+                }
+                self.nodes.insert(part.to_owned(), parent);
+                parent
+            }
+        };
+        if self.at.insert(thread, node) != Some(node) {
+            self.push(thread, Event::Stack { node, whole: true });
+        }
     }
 
     fn fresh(&mut self, bytes: u64) -> u64 {

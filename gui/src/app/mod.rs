@@ -5,6 +5,7 @@
 
 mod act;
 mod dialog;
+mod keeping;
 mod menu;
 mod saving;
 
@@ -16,7 +17,7 @@ use memscope_core::explorer::Answer;
 
 use crate::document::{Document, Stage};
 use crate::panels::{findings, header, moment, selected};
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use crate::theme::Theme;
 use crate::view::{View, ViewContext};
 use crate::views;
@@ -88,12 +89,6 @@ impl App {
     /// The same with other views below the timeline: for tests.
     pub fn with_views(below: fn() -> Vec<Box<dyn View>>) -> App {
         App { below, ..App::default() }
-    }
-
-    /// The window as eframe makes it, with what was kept of the last one.
-    pub fn restore(creation: &eframe::CreationContext<'_>) -> App {
-        let kept = creation.storage.and_then(|storage| eframe::get_value(storage, settings::KEY));
-        App::new(kept.unwrap_or_default())
     }
 
     /// Opens a file or session as a new tab, and shows it; one that is open is only shown.
@@ -313,6 +308,6 @@ impl eframe::App for App {
     }
 
     fn save(&mut self, storage: &mut dyn eframe::Storage) {
-        eframe::set_value(storage, settings::KEY, &self.settings);
+        self.keep(storage);
     }
 }

@@ -117,7 +117,13 @@ fn open(path: &Path, board: &Mutex<Board>, wake: &Wake) -> Result<(), Error> {
 
 /// What went wrong, with the path in it.
 fn sentence(path: &Path, error: &Error) -> String {
-    let (shown, error) = (path.display().to_string(), error.to_string());
+    let shown = path.display().to_string();
+    if path.is_dir() && matches!(error, Error::Choose { .. }) {
+        return format!(
+            "{shown} is a folder, but not that of a session; a profile is a file whose name ends in .mscope"
+        );
+    }
+    let error = error.to_string();
     match (path.exists(), error.contains(&shown)) {
         (false, _) => format!("there is no file {shown}; and {error}"),
         (true, true) => error,

@@ -99,22 +99,24 @@ fn what_cannot_be_opened_is_said_with_its_path() {
     let whole = folder.path().join("whole.mscope");
     profile(&out_of_memory(), &whole);
     let bytes = fs::read(&whole).expect("it is there");
-    for (name, content) in [
-        ("missing.mscope", None),
-        ("empty.mscope", Some(&b""[..])),
-        ("text.mscope", Some(&b"no profile at all"[..])),
-        ("short.mscope", Some(&bytes[..bytes.len() / 2])),
+    let folder = folder.path();
+    fs::create_dir(folder.join("folder")).expect("made");
+    for (name, content, words) in [
+        ("missing.mscope", None, "there is no file"),
+        ("folder", None, "is a folder, but not that of a session"),
+        ("empty.mscope", Some(&b""[..]), "the file is empty"),
+        ("text.mscope", Some(&b"no profile at all"[..]), "this is not a memscope profile"),
+        ("short.mscope", Some(&bytes[..bytes.len() / 2]), "damaged or cut short"),
     ] {
-        let path = folder.path().join(name);
+        let path = folder.join(name);
         if let Some(content) = content {
             fs::write(&path, content).expect("written");
         }
         let mut window = opens(&path);
         until(&mut window, name, has("This cannot be opened"));
-        let says =
-            heard(&window).into_iter().find(|text| text.contains(name) && text.contains(": ") | text.contains("; "));
-        let says = says.unwrap_or_else(|| panic!("{name} is not named"));
-        assert_eq!(says.contains("there is no file"), content.is_none(), "{says}");
+        let shown = path.display().to_string();
+        let says = heard(&window).into_iter().find(|text| text.contains(&shown) && text.contains(words));
+        assert!(says.is_some(), "{name}: {words} is not said; there is {:#?}", heard(&window));
     }
 }
 

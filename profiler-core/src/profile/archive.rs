@@ -125,6 +125,12 @@ impl Archive {
         let mut file = File::open(path).map_err(Error::io("open", path))?;
         let mut magic = [0; 4];
         let read = file.read(&mut magic).map_err(Error::io("read", path))?;
+        if read == 0 {
+            return Err(Error::format(
+                path,
+                "the file is empty; `memscope recover` makes a profile from what a run left",
+            ));
+        }
         if &magic[..read] != b"PK\x03\x04" {
             return Err(Error::format(path, "this is not a memscope profile (it does not begin like a zip file)"));
         }

@@ -45,6 +45,9 @@ impl Window {
         for (_, name) in names.into_iter().filter(|(shows, _)| *shows > self.told && *shows <= self.drawn) {
             println!("{name} {seconds:.3} s");
         }
+        if self.drawn == Shows::Everything {
+            println!("memory {} bytes", resident());
+        }
         self.told = self.drawn;
         // Whoever measures from outside waits for the line.
         drop(std::io::stdout().flush());
@@ -67,6 +70,13 @@ impl eframe::App for Window {
             ui.ctx().request_repaint();
         }
     }
+}
+
+/// Largest resident memory of this process so far, bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or_default() * 1024
 }
 
 fn main() {

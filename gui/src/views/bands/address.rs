@@ -75,7 +75,7 @@ pub fn over(painter: &Painter, plot: &Plot<'_>, theme: &Theme, shared: &Shared) 
 
 /// Where a container is; `None` where it is not seen.
 fn place(plot: &Plot<'_>, segment: &SegmentBand) -> Option<Rect> {
-    let (left, right) = (plot.x(segment.begin), plot.x(segment.end));
+    let (left, right) = (plot.left(segment.begin), plot.right(segment.end));
     let (top, bottom) = (plot.y(segment.offset.saturating_add(segment.bytes)), plot.y(segment.offset));
     (left < right && top < bottom).then(|| Rect::from_min_max(pos2(left, top), pos2(right, bottom)))
 }

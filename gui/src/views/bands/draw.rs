@@ -4,7 +4,8 @@
 
 use eframe::egui::text::{LayoutJob, TextWrapping};
 use eframe::egui::{Color32, FontId, Mesh, Painter, Rect, Shape, Stroke, StrokeKind, pos2, vec2};
-use memscope_core::explorer::{Band, BandOrder, BandsView, Pick, STACKED};
+use memscope_core::explorer::{Band, BandOrder, BandsView, Pick, Rest, STACKED};
+use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::{lies_in, units};
 
 use super::colour::{self, Colouring, Scopes};
@@ -20,7 +21,7 @@ const NAMED: [f32; 2] = [54.0, 13.0];
 /// At most so many are.
 const NAMES: usize = 60;
 /// Distance of the stripes over what is merged.
-const STRIPES: f32 = 5.0;
+const STRIPES: f32 = 4.0;
 
 /// How bands are coloured.
 pub struct Paint<'a> {
@@ -128,50 +129,75 @@ pub fn rest(painter: &Painter, plot: &Plot<'_>, paint: &Paint<'_>) {
         return;
     }
     let mut meshes = vec![Mesh::default(); STACKED.len()];
-    let mut stripes = Mesh::default();
+    let mut areas = Vec::new();
     let colours = STACKED.map(|category| paint.merged(category));
-    let ground = paint.theme.ground();
-    let end = view.range.end.min(memscope_core::journal::entry::Nanoseconds(view.as_of.0.saturating_add(1)));
-    let mut at = 0;
-    while at < view.rest.len() {
-        // Of several within one pixel the one with most bytes.
-        let left = plot.x(view.rest[at].time);
-        let mut most = &view.rest[at];
-        let mut next = at + 1;
-        let until = |next: usize| view.rest.get(next).map_or(end, |rest| rest.time);
-        while next < view.rest.len() && plot.x(until(next)) <= left {
-            let rest = &view.rest[next];
-            if rest.drawn.saturating_add(rest.bytes()) > most.drawn.saturating_add(most.bytes()) {
-                most = rest;
-            }
-            next += 1;
-        }
-        let right = plot.x(until(next));
-        at = next;
-        if right <= left || most.bytes() == 0 {
-            continue;
-        }
-        let (mut below, first) = (most.drawn, plot.y(most.drawn));
+    for (left, right, rest) in runs(plot) {
+        let (mut below, first) = (rest.drawn, plot.y(rest.drawn));
         let mut bottom = first;
         for ((category, colour), mesh) in STACKED.iter().zip(colours).zip(&mut meshes) {
-            below = below.saturating_add(most.live[*category as usize]);
+            below = below.saturating_add(rest.live[*category as usize]);
             let top = plot.y(below);
             if top < bottom {
                 mesh.add_colored_rect(Rect::from_min_max(pos2(left, top), pos2(right, bottom)), colour);
                 bottom = top;
             }
         }
-        let mut stripe = (left / STRIPES).ceil() * STRIPES;
-        while stripe < right && bottom < first {
-            let rect = Rect::from_min_max(pos2(stripe, bottom), pos2(stripe + plot.pixel, first));
-            stripes.add_colored_rect(rect, ground.gamma_multiply(0.55));
-            stripe += STRIPES;
+        if bottom < first {
+            areas.push(Rect::from_min_max(pos2(left, bottom), pos2(right, first)));
         }
     }
-    meshes.push(stripes);
+    meshes.push(striped(&areas, plot, paint.theme.ground().gamma_multiply(0.4)));
     for mesh in meshes.into_iter().filter(|mesh| !mesh.is_empty()) {
         painter.add(Shape::mesh(mesh));
     }
+}
+
+/// What is merged from one pixel to another. Of several moments within a pixel the one with most bytes.
+fn runs<'a>(plot: &Plot<'a>) -> Vec<(f32, f32, &'a Rest)> {
+    let view = plot.view;
+    let end = view.range.end.min(Nanoseconds(view.as_of.0.saturating_add(1)));
+    let until = |next: usize| view.rest.get(next).map_or(end, |rest| rest.time);
+    let all = |rest: &Rest| rest.drawn.saturating_add(rest.bytes());
+    let mut runs = Vec::new();
+    let mut at = 0;
+    while at < view.rest.len() {
+        let left = plot.left(view.rest[at].time);
+        let mut next = at + 1;
+        while next < view.rest.len() && plot.left(until(next)) <= left {
+            next += 1;
+        }
+        let right = plot.right(until(next));
+        let pixel = (left + plot.pixel).min(right);
+        let most = view.rest[at..next].iter().max_by_key(|rest| all(rest)).unwrap_or(&view.rest[at]);
+        let last = &view.rest[next - 1];
+        runs.extend(
+            [(left, pixel, most), (pixel, right, last)].into_iter().filter(|run| run.0 < run.1 && run.2.bytes() > 0),
+        );
+        at = next;
+    }
+    runs
+}
+
+/// Level stripes over areas that lie side by side: upright ones would look like what comes and goes.
+fn striped(areas: &[Rect], plot: &Plot<'_>, colour: Color32) -> Mesh {
+    let mut mesh = Mesh::default();
+    let chart = plot.chart.rect;
+    let mut y = (chart.top() / STRIPES).ceil() * STRIPES;
+    while y < chart.bottom() {
+        let mut open: Option<Rect> = None;
+        for area in areas.iter().filter(|area| area.top() <= y && y < area.bottom()) {
+            match &mut open {
+                Some(stripe) if stripe.right() >= area.left() => stripe.max.x = area.right(),
+                _ => {
+                    open.iter().for_each(|stripe| mesh.add_colored_rect(*stripe, colour));
+                    open = Some(Rect::from_min_max(pos2(area.left(), y), pos2(area.right(), y + plot.pixel)));
+                }
+            }
+        }
+        open.iter().for_each(|stripe| mesh.add_colored_rect(*stripe, colour));
+        y += STRIPES;
+    }
+    mesh
 }
 
 /// A line around a band.

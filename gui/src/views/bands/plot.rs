@@ -1,7 +1,7 @@
 //! Where bands are on the screen.
 //!
-//! Owns: whole pixels: edges that meet in bytes or in time meet on the screen, what changes by less than a pixel is no change, and
-//! what is shorter than a pixel is one pixel wide. Refuses: colours.
+//! Owns: whole pixels: edges that meet in bytes meet on the screen, what changes by less than a pixel is no change, and each pixel in
+//! which something lives at all is drawn, so that no peak is lost. Refuses: colours.
 
 use std::ops::Range;
 
@@ -14,6 +14,9 @@ use crate::views::timeline::Chart;
 
 /// How far outside of the chart things end that are further outside, points.
 const OUTSIDE: f32 = 3.0;
+
+/// What is nearer to a pixel's edge than this share of it is at the edge.
+const NEAR: f32 = 1e-3;
 
 /// A view of bands in a chart.
 pub struct Plot<'a> {
@@ -44,10 +47,16 @@ impl Plot<'_> {
         height < f64::from(self.pixel) && self.sees(band.begin..band.end) && points.iter().any(|point| within(point.1))
     }
 
-    /// Where a moment is, within the chart.
-    pub fn x(&self, time: Nanoseconds) -> f32 {
+    /// The left edge of the pixel in which a moment is, within the chart.
+    pub fn left(&self, time: Nanoseconds) -> f32 {
         let rect = self.chart.rect;
-        self.whole(self.chart.x(time.0)).clamp(rect.left(), rect.right())
+        ((self.chart.x(time.0) / self.pixel + NEAR).floor() * self.pixel).clamp(rect.left(), rect.right())
+    }
+
+    /// The right edge of the last pixel before a moment, within the chart.
+    pub fn right(&self, time: Nanoseconds) -> f32 {
+        let rect = self.chart.rect;
+        ((self.chart.x(time.0) / self.pixel - NEAR).ceil() * self.pixel).clamp(rect.left(), rect.right())
     }
 
     fn whole(&self, points: f32) -> f32 {
@@ -73,28 +82,19 @@ impl Plot<'_> {
             return;
         }
         let points = &self.view.points[band.points.start as usize..band.points.end as usize];
-        let mut left = self.x(band.begin);
-        for (number, (_, offset)) in points.iter().enumerate() {
+        for (number, (time, offset)) in points.iter().enumerate() {
             let until = points.get(number + 1).map_or(band.end, |next| next.0);
-            let right = self.x(until);
-            if right <= left {
+            let left = self.left(*time).min(self.chart.rect.right() - self.pixel);
+            let right = self.right(until).max(left + self.pixel);
+            let (top, bottom) = (self.y(offset.saturating_add(band.height)), self.y(*offset));
+            if top >= bottom || !self.sees(*time..until) {
                 continue;
             }
-            let (top, bottom) = (self.y(offset.saturating_add(band.height)), self.y(*offset));
             match pieces.last_mut() {
-                Some(last) if last.top() == top && last.bottom() == bottom && last.right() == left => {
-                    last.max.x = right
+                Some(last) if last.top() == top && last.bottom() == bottom && last.right() >= left => {
+                    last.max.x = last.max.x.max(right);
                 }
-                _ if top < bottom => pieces.push(Rect::from_min_max(pos2(left, top), pos2(right, bottom))),
-                _ => {}
-            }
-            left = right;
-        }
-        if let (true, Some((_, offset))) = (pieces.is_empty(), points.first()) {
-            let (top, bottom) = (self.y(offset.saturating_add(band.height)), self.y(*offset));
-            let left = self.x(band.begin).min(self.chart.rect.right() - self.pixel);
-            if top < bottom && self.x(band.end) <= left + self.pixel {
-                pieces.push(Rect::from_min_max(pos2(left, top), pos2(left + self.pixel, bottom)));
+                _ => pieces.push(Rect::from_min_max(pos2(left, top), pos2(right, bottom))),
             }
         }
     }

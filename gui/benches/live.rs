@@ -26,14 +26,20 @@ struct Window {
     frames: Vec<Instant>,
     /// All frames since the beginning.
     all: usize,
+    /// All has been told.
+    told: bool,
 }
 
 impl Window {
     /// True while there is something to follow.
     fn look(&mut self, frame: Instant) -> bool {
         let Some(document) = self.app.document() else { return true };
+        if self.told {
+            return false;
+        }
         if let Stage::Failed(failure) = document.stage() {
             println!("SKIPPED the bench of a running session: {failure}");
+            self.told = true;
             return false;
         }
         let session = &document.answer().session;
@@ -53,6 +59,7 @@ impl Window {
         let lasts = frame - begin < self.lasts && session.state == Running::Live;
         if !lasts {
             self.tell(session.allocations - self.allocations, frame - begin, session.reading);
+            self.told = true;
         }
         lasts
     }
@@ -102,7 +109,7 @@ fn main() {
         let mut app = App::default();
         app.open(&session, &creation.egui_ctx);
         let (lasts, frames) = (Duration::from_secs(seconds), Vec::new());
-        let window = Window { app, shown: 0, allocations: 0, begin: None, lasts, frames, all: 0 };
+        let window = Window { app, shown: 0, allocations: 0, begin: None, lasts, frames, all: 0, told: false };
         Ok(Box::new(window) as Box<dyn eframe::App>)
     };
     if let Err(error) = eframe::run_native("memscope-gui-bench", options, Box::new(create)) {

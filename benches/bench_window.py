@@ -16,8 +16,8 @@ def built(package, bench):
     """Builds a bench; its program."""
     command = ["cargo", "bench", "--quiet", "-p", package, "--bench", bench, "--no-run", "--message-format=json"]
     lines = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-    found = [json.loads(line).get("executable") for line in lines if line.startswith("{")]
-    return next(program for program in reversed(found) if program)
+    made = [json.loads(line) for line in lines if line.startswith("{")]
+    return next(one["executable"] for one in made if "target" in one and one["target"]["kind"] == ["bench"] and one["executable"])
 
 
 @contextlib.contextmanager

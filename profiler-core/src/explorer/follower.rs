@@ -19,8 +19,8 @@ use super::query::Query;
 
 /// Pause between two looks at the journal while it grows.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Least time between two answers to the same question: views draw ten frames a second.
-const TURN: Duration = Duration::from_millis(95);
+/// Least time between two answers to the same question: ten a second with room for what comes between.
+const TURN: Duration = Duration::from_millis(80);
 /// Longest pause between two looks, when nothing has come for a while.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long entries are taken in before a look at what is asked.

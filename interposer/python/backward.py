@@ -25,7 +25,7 @@ def in_backward(plain):
             stack_before = begin_backward_stack()
             backwards = len(backward_threads)
             if backwards == 1:
-                begin_step()
+                begin_pass()
             leave(None)
             enter_phase("backward")
             return plain(*args, **kwargs)

@@ -12,6 +12,7 @@ def follow_data():
         before = phase
         try:
             enter_phase("data")
+            batch_begins()
             batch = plain(self)
         except BaseException as error:
             enter_phase("" if before in BETWEEN else before)

@@ -25,7 +25,7 @@ def enter_root(module, arguments):
     if not torch.is_grad_enabled():
         enter_phase("inference")
     else:
-        begin_step()
+        begin_pass()
         if phase != "loss" or told[2]:
             enter_phase("forward")
     for tensor in tensors_in(arguments):

@@ -18,7 +18,8 @@ These files are no modules: the interposer evaluates them as one text, in this o
 | `native.py` | the interposer's functions |
 | `unlocked.py` | what callables.rs does, in Python |
 | `tensors.py` | where a tensor's memory is; tensors in batches; facts about objects |
-| `phases.py` | phase and step of the process |
+| `phases.py` | the phase of the process |
+| `steps.py` | the step of the process |
 | `names.py` | paths of modules, names of parameters |
 | `parameters.py` | weights, buffers and gradients |
 | `modules.py` | calls of modules: scopes, forward passes, inputs |

@@ -15,9 +15,7 @@ def follow_optimizers():
         global optimizing
         optimizing = True
         try:
-            if id(optimizer) in stepped:
-                end_step()
-            begin_step()
+            optimizer_begins(optimizer)
             with unobserved():
                 tell_unknown(optimizer)
         except Exception as error:
@@ -33,8 +31,25 @@ def follow_optimizers():
         except Exception as error:
             failed("states of optimizers", error)
         enter_phase("")
-        optimizer_stepped(optimizer)
+        try:
+            optimizer_ends(optimizer)
+        except Exception as error:
+            failed("steps", error)
 
+    plain = module.Optimizer.__init__
+
+    def __init__(self, *args, **kwargs):
+        try:
+            plain(self, *args, **kwargs)
+        except BaseException as error:
+            untraced(error)
+            raise
+        try:
+            optimizer_made(self)
+        except Exception as error:
+            failed("steps", error)
+
+    replace(module.Optimizer, "__init__", __init__)
     skip(before)
     skip(after)
     module.register_optimizer_step_pre_hook(before)

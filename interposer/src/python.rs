@@ -22,7 +22,7 @@ macro_rules! text_of_files {
 
 /// The shim's text: its files in the order in which they run, in one namespace.
 const SHIM: &str = text_of_files!(
-    "native.py" "unlocked.py" "tensors.py" "phases.py" "names.py" "parameters.py" "modules.py" "backward.py"
+    "native.py" "unlocked.py" "tensors.py" "phases.py" "steps.py" "names.py" "parameters.py" "modules.py" "backward.py"
     "optimizers.py" "data.py" "refusals.py" "stacks.py" "wrapping.py" "install.py"
 );
 

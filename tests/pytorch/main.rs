@@ -13,6 +13,7 @@
 //! | `removed.rs` | programs that take hooks away, and models that go and come |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
 //! | `stacks.rs` | `--stacks python`: lines against those that Python gives, and against PyTorch's own history |
+//! | `steps.rs` | steps of loops with several optimizers |
 //! | `oom.rs` | out of memory: what is said at once, and what is kept |
 //!
 //! `torch.rs` finds the Python, runs a program and reads what it printed; `replay.rs` says what a live view knew at a moment.
@@ -35,4 +36,5 @@ mod replay;
 mod simulated;
 mod snapshots;
 mod stacks;
+mod steps;
 mod torch;

@@ -13,7 +13,10 @@ use std::process::Command;
 use std::time::Instant as Stopwatch;
 
 use memscope_core::allocation::Model;
-use memscope_core::explorer::{self, At, BandOrder, BandsQuery, Explorer, Pick, Query, Row, RowsQuery, WindowQuery};
+use memscope_core::explorer::{
+    self, At, BandOrder, BandsQuery, Explorer, FlameBy, FlameQuery, FlameWeight, Pick, Query, Row, RowsQuery,
+    WindowQuery,
+};
 use memscope_core::journal::entry::{
     Calibration, Entry, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd, SessionInfo,
 };
@@ -169,6 +172,29 @@ fn explore(path: &Path) {
         ask("a list", Query { rows: Some(RowsQuery { window: 0..60, ..RowsQuery::default() }), ..Query::default() });
     if let Some(Row::Allocation(row)) = pick.rows.as_ref().and_then(|rows| rows.rows.first()) {
         ask("a pick", Query { picks: vec![Pick { id: row.id, birth: row.birth }], ..Query::default() });
+    }
+    let lines = answer.session.stacks.then_some(FlameBy::Stack);
+    for (tree, by) in std::iter::once(("scope", FlameBy::Scope)).chain(lines.map(|by| ("stack", by))) {
+        for (when, weight) in [
+            ("the peak", FlameWeight::Peak),
+            ("the cursor", FlameWeight::Cursor),
+            ("a tenth of the time", FlameWeight::AllocatedIn(range(last / 10))),
+            ("all of the time", FlameWeight::AllocatedIn(range(last))),
+        ] {
+            let at = At::Time(Nanoseconds(middle / 2));
+            let flame = FlameQuery { by, weight, parts: 400, ..FlameQuery::default() };
+            let answer =
+                ask(&format!("flame by {tree}, {when}"), Query { at, flame: Some(flame.clone()), ..Query::default() });
+            let view = answer.flame.expect("asked for");
+            println!("    {} nodes, {} allocations", view.nodes.len(), view.nodes[0].allocations);
+            let zoom = view.zoom_to(1.min(view.nodes.len() - 1));
+            let flame = FlameQuery { zoom, search: "h.7".into(), ..flame };
+            ask("    zoomed and searched", Query { at, flame: Some(flame.clone()), ..Query::default() });
+            let flame = FlameQuery { invert: true, zoom: Vec::new(), ..flame };
+            ask("    inverted", Query { at, flame: Some(flame.clone()), ..Query::default() });
+            let flame = FlameQuery { filter: "h.7 category:activations".into(), ..flame };
+            ask("    filtered", Query { at, flame: Some(flame), ..Query::default() });
+        }
     }
     ask("another moment", Query { at: At::Time(Nanoseconds(middle / 2)), ..Query::default() });
     goal("explorer, MiB resident", peak_resident() as f64 / 1048576.0, WINDOW_GOALS.1 as f64 / 1048576.0);

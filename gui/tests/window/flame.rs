@@ -1,17 +1,22 @@
 //! The flame view: figures of the report, the selected allocation's node, zoom, search, keys, and how it looks.
 
+use std::sync::Arc;
+
 use eframe::egui::accesskit::{Role, Toggled};
-use eframe::egui::{Event, Key, Modifiers, PointerButton};
+use eframe::egui::{Event, Key, Modifiers, PointerButton, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use memscope_core::Category;
-use memscope_core::explorer::{At, FlameQuery, FlameView, FlameWeight};
-use memscope_core::report::Instant;
+use memscope_core::colours::Background;
+use memscope_core::explorer::{At, FlameQuery, FlameView, FlameWeight, Pick, Query, Row, RowsQuery};
+use memscope_core::report::{ByCategory, Instant, units};
 use memscope_gui::app::App;
 use memscope_gui::document::Document;
-use memscope_gui::shared::{Selection, Span};
+use memscope_gui::export::Picture;
+use memscope_gui::shared::{Selection, Shared, Span};
+use memscope_gui::theme::{Look, Theme, Wish};
+use memscope_gui::view::ViewContext;
 use memscope_gui::views::flame::Flame;
 use memscope_gui::views::segments::Segments;
-use std::sync::Arc;
 
 use crate::figures::report;
 use crate::sessions::{GIB, MIB, leaking, one_allocation, out_of_memory};
@@ -129,7 +134,7 @@ fn scopes_have_the_bytes_of_the_report() {
         let snapshot = if report["at"].is_null() { &report["peak"] } else { &report["at"] };
         let view = view(&window);
         assert_eq!(view.nodes[0].bytes(), snapshot["ledger"]["live"].as_u64().expect("bytes"), "{at:?}");
-        for (name, bytes) in memscope_core::report::ByCategory::from_numbers(view.nodes[0].live).named() {
+        for (name, bytes) in ByCategory::from_numbers(view.nodes[0].live).named() {
             assert_eq!(snapshot["by_category"][name].as_u64(), Some(bytes), "{name} at {at:?}");
         }
     }
@@ -232,7 +237,7 @@ fn a_search_says_what_it_found() {
     let bytes = 6 * (96 + 320) * MIB - 6 * 100;
     let view = view(&window);
     assert_eq!((view.found, view.found_allocations), (bytes, 12));
-    let all = memscope_core::report::units::bytes(view.nodes[0].bytes());
+    let all = units::bytes(view.nodes[0].bytes());
     assert!(says(&window, &format!("found 2.44 GiB of {all}, 12 allocations")), "{:#?}", heard(&window));
     window.key_press(Key::Enter);
     window.run();
@@ -280,12 +285,10 @@ fn lines_of_the_program_are_a_tree_from_both_ends_and_a_block_finds_its_own() {
     click(&mut window, "Python lines");
     assert!(says(&window, "me/net.py:41 in Attention.forward, 6.00 GiB, 80.1 % of all"), "{:#?}", heard(&window));
     let pick = {
-        let mut explorer = with_lines().explorer();
-        let rows = Some(memscope_core::explorer::RowsQuery { window: 0..1, ..Default::default() });
-        let query = memscope_core::explorer::Query { at: At::Peak, rows, ..Default::default() };
-        let rows = explorer.answer(&query).rows.expect("asked for");
-        let memscope_core::explorer::Row::Allocation(row) = &rows.rows[0] else { panic!("{rows:?}") };
-        memscope_core::explorer::Pick { id: row.id, birth: row.birth }
+        let rows = Some(RowsQuery { window: 0..1, ..Default::default() });
+        let answer = with_lines().explorer().answer(&Query { at: At::Peak, rows, ..Default::default() });
+        let Row::Allocation(row) = &answer.rows.as_ref().expect("asked for").rows[0] else { panic!("{answer:?}") };
+        Pick { id: row.id, birth: row.birth }
     };
     window.state_mut().document_mut().expect("it is open").shared.selection = Selection::Allocation(pick);
     for _ in 0..3 {
@@ -326,6 +329,73 @@ fn the_tree_is_copied_as_text_to_the_byte() {
     assert_eq!(figures[0].replace(',', ""), layer.to_string());
     assert_eq!(figures[3].replace(',', ""), (layer - 1152 * MIB).to_string(), "its own");
     assert_eq!(figures[4], "4");
+}
+
+/// A thousand scopes of a MiB each beside one of 9 GiB.
+fn with_many_scopes() -> Trace {
+    let mut trace = Trace::new(Trace::session(&["./many"], None));
+    trace.add_process(77, None);
+    trace.add_device(0, 80 * GIB);
+    trace.now = 1_000_000;
+    trace.push("model");
+    for number in 0..1000 {
+        trace.push(&format!("small.{number}"));
+        trace.tagged(0x10_0000_0000 + number * 2 * MIB, MIB, Category::Activations, "out");
+        trace.pop();
+    }
+    trace.push("large");
+    trace.tagged(0x80_0000_0000, 9 * GIB, Category::Weights, "weight");
+    trace.pop();
+    trace.pop();
+    trace.now = 2_000_000;
+    trace
+}
+
+#[test]
+fn what_is_too_narrow_is_told_together_and_a_selected_one_is_said_to_be_among_them() {
+    let trace = with_many_scopes();
+    let mut window = of(&trace);
+    assert!(says(&window, "1,000 smaller in model, 1000.0 MiB, "), "{:#?}", heard(&window));
+    let pick = {
+        let rows = Some(RowsQuery { filter: "scope:small.7".into(), window: 0..1, ..Default::default() });
+        let answer = trace.explorer().answer(&Query { rows, ..Default::default() });
+        let Row::Allocation(row) = &answer.rows.as_ref().expect("asked for").rows[0] else { panic!("{answer:?}") };
+        Pick { id: row.id, birth: row.birth }
+    };
+    window.state_mut().document_mut().expect("it is open").shared.selection = Selection::Allocation(pick);
+    for _ in 0..3 {
+        window.run();
+    }
+    assert!(says(&window, "what is selected is among smaller ones"), "{:#?}", heard(&window));
+    assert_eq!(lit(&window), Vec::<String>::new());
+    // The filter brings it to sight.
+    write(&mut window, "Filter", "scope:small.7");
+    window.run();
+    assert_eq!(lit(&window).len(), 1, "{:#?}", heard(&window));
+    assert!(!says(&window, "among smaller ones"));
+}
+
+#[test]
+fn a_picture_has_names_and_colours() {
+    let trace = leaking();
+    let flame = FlameQuery { parts: 200, ..FlameQuery::default() };
+    let answer = trace.explorer().answer(&Query { at: At::Peak, flame: Some(flame), ..Query::default() });
+    let (mut shared, look) = (Shared::default(), Look { ground: Wish::Light, colour_blind: false });
+    let context = eframe::egui::Context::default();
+    look.apply(&context);
+    let theme = Theme::of(&context, look.palette());
+    let view = ViewContext { name: "train", answer: &answer, shared: &mut shared, theme, others: &[] };
+    let svg = Picture::of(&mut Flame::default(), view, look, vec2(700.0, 300.0), 1.0).svg();
+    let document = roxmltree::Document::parse(&svg).expect("XML");
+    let words: Vec<&str> =
+        document.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text()).collect();
+    for word in ["whole session", "model", "h.5", "mlp", "optimizer"] {
+        assert!(words.contains(&word), "{word} is not among {words:?}");
+    }
+    let [red, green, blue] = look.palette().on(Background::Light).category(Category::Optimizer);
+    let colour = format!("#{red:02x}{green:02x}{blue:02x}");
+    let paths = document.descendants().filter(|node| node.attribute("fill") == Some(&colour)).count();
+    assert_eq!(paths, 1, "all nodes of a colour are one path");
 }
 
 #[test]

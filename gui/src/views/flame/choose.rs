@@ -83,7 +83,7 @@ impl Flame {
         let wrong =
             view.filter_error.as_ref().map(|error| (format!("{error}; everything is let through"), theme.error()));
         let selected = match scene.chosen {
-            Chosen::Among(_) => Some("what is selected is among smaller ones: zoom in"),
+            Chosen::Among(_) => Some("what is selected is among smaller ones: zoom in, or filter"),
             Chosen::Nowhere => Some("what is selected is not in what is seen here"),
             Chosen::Nothing | Chosen::Nodes(_) => None,
         };

@@ -147,7 +147,10 @@ impl Icicle<'_> {
         };
         // What is scrolled sideways or cut by the window keeps its name.
         let room = rect.width() - 2.0 * PAD;
-        let name = cut(painter, text, room, ink);
+        let mut name = cut(painter, text, room, ink);
+        if let Some(brief) = words::brief(view, position).filter(|_| name.elided) {
+            name = cut(painter, brief, room, ink);
+        }
         let y = |galley: &Galley| rect.top() + (ROW - MIX - galley.size().y) / 2.0;
         let used = name.size().x;
         if !name.elided {

@@ -11,6 +11,9 @@ use super::scene::Scene;
 use crate::panels;
 use crate::view::ViewContext;
 
+/// A tree that is older than this, in nanoseconds, says so.
+const LATE: u64 = 1_000_000_000;
+
 /// A node in a word or two, as it stands in the tree.
 pub fn short(view: &FlameView, position: usize) -> String {
     let node = &view.nodes[position];
@@ -19,6 +22,13 @@ pub fn short(view: &FlameView, position: usize) -> String {
         (0, _) => node.label.clone(),
         (merged, _) => format!("{} smaller", units::grouped(merged)),
     }
+}
+
+/// A line of the program without the folders of its file, where its name has some.
+pub fn brief(view: &FlameView, position: usize) -> Option<String> {
+    let label = &view.nodes[position].label;
+    let place = label.split(" in ").next().filter(|_| view.query.by == FlameBy::Stack)?;
+    place.rfind('/').map(|slash| label[slash + 1..].to_owned())
 }
 
 /// Its full name.
@@ -91,7 +101,12 @@ pub fn summary(context: &ViewContext<'_>, view: &FlameView) -> String {
     let (answer, all) = (context.answer, &view.nodes[0]);
     let (bytes, count) = (units::bytes(all.bytes()), units::count(all.allocations, "allocation", "allocations"));
     match &view.query.weight {
-        FlameWeight::Cursor => format!("{bytes} live in {count}: {}", panels::moment::place(answer)),
+        FlameWeight::Cursor => {
+            // Of a running session a large tree is made anew less often than the figures beside it.
+            let late = view.as_of.0 + LATE < answer.now.state.time.0;
+            let as_of = if late { format!(" (the tree as at {})", panels::time(view.as_of.0)) } else { String::new() };
+            format!("{bytes} live in {count}: {}{as_of}", panels::moment::place(answer))
+        }
         FlameWeight::Peak => match &answer.peak {
             Some(peak) => format!("{bytes} live in {count}: peak, at {}", panels::time(peak.state.time.0)),
             None => "there is no peak yet".to_owned(),

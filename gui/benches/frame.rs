@@ -15,6 +15,9 @@ use memscope_gui::egui::{
 };
 
 const SIZE: Vec2 = vec2(1280.0, 800.0);
+/// Height of the pointer in the timeline, and in the view below it.
+const TIMELINE: f32 = 220.0;
+const BELOW: f32 = 640.0;
 /// Frames of each view.
 const FRAMES: usize = 400;
 const GOAL: Duration = Duration::from_millis(8);
@@ -83,24 +86,30 @@ fn main() {
         let name = window.app.pane_name(pane);
         let Some(name) = name else { continue };
         window.app.act(Action::Pane(pane), &window.context.clone());
-        let mut times = through(&mut window);
-        times.sort_unstable_by_key(|took| took.shapes);
-        let [half, most] = [50, 95].map(|share| &times[times.len() * share / 100]);
-        println!(
-            "{name:<34} shapes p50 {:>7.3} ms, p95 {:>7.3} ms; triangles there {:>7.3} ms",
-            ms(half.shapes),
-            ms(most.shapes),
-            ms(most.triangles)
-        );
-        all.extend(times.into_iter().map(|took| took.shapes));
+        for (place, y) in [("", TIMELINE), (", the wheel in it", BELOW)] {
+            if pane == 0 && y == BELOW {
+                continue;
+            }
+            let mut times = through(&mut window, y);
+            times.sort_unstable_by_key(|took| took.shapes);
+            let [half, most] = [50, 95].map(|share| &times[times.len() * share / 100]);
+            println!(
+                "{:<34} shapes p50 {:>7.3} ms, p95 {:>7.3} ms; triangles there {:>7.3} ms",
+                format!("{name}{place}"),
+                ms(half.shapes),
+                ms(most.shapes),
+                ms(most.triangles)
+            );
+            all.extend(times.into_iter().map(|took| took.shapes));
+        }
     }
     all.sort_unstable();
     goal("shapes of a frame, p95", ms(all[all.len() * 95 / 100]), ms(GOAL), "ms");
     goal("largest memory", resident() as f64 / f64::from(1 << 20), MEMORY as f64 / f64::from(1 << 20), "MiB");
 }
 
-/// Zooms in and out and moves, as a hand does, at a display's pace.
-fn through(window: &mut Window) -> Vec<Took> {
+/// Zooms in and out and moves, as a hand does, at a display's pace, with the pointer at this height.
+fn through(window: &mut Window, y: f32) -> Vec<Took> {
     let mut times = Vec::new();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     window.app.act(Action::ZoomAll, &window.context.clone());
@@ -109,7 +118,7 @@ fn through(window: &mut Window) -> Vec<Took> {
         random ^= random >> 7;
         random ^= random << 17;
         let x = 120.0 + (random % 700) as f32;
-        let pointer = Pos2::new(x, 220.0);
+        let pointer = Pos2::new(x, y);
         let [deeper, sideways] = [(frame / 60).is_multiple_of(2), frame % 5 == 4];
         let delta = match (sideways, deeper) {
             (true, _) => vec2(40.0, 0.0),

@@ -3,6 +3,7 @@
 //! Owns: which moment and device a finding means. Refuses: to judge.
 
 use eframe::egui::{RichText, Ui};
+use memscope_core::Category;
 use memscope_core::explorer::{Answer, At, Target};
 use memscope_core::findings::{Detail, Finding, Severity};
 use memscope_core::report::{self, nanoseconds};
@@ -10,6 +11,7 @@ use memscope_core::report::{self, nanoseconds};
 use crate::document::target_of;
 use crate::shared::{Selection, Shared, Span};
 use crate::theme::Theme;
+use crate::view::whole;
 
 /// Where a finding can be seen.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,27 +31,46 @@ pub fn place(answer: &Answer, finding: &Finding) -> Option<Shown> {
     let here =
         |at, device: &str| Shown { at, target: target_of(answer, device), selection: Selection::None, range: None };
     match &finding.detail {
-        Detail::Oom(oom) => Some(here(At::Refused(nanoseconds(oom.time_s)), &oom.device)),
+        Detail::Oom(oom) => {
+            let largest = oom.largest.as_ref().and_then(|largest| category(&largest.category));
+            let selection = largest.map_or(Selection::None, Selection::Category);
+            Some(Shown { selection, ..here(At::Refused(nanoseconds(oom.time_s)), &oom.device) })
+        }
         Detail::StepGrowth(growth) => {
             let begin =
                 |number: u64| answer.step_marks.iter().find(|(_, known)| *known == number).map(|(time, _)| time.0);
             let range = begin(growth.first_step).zip(begin(growth.last_step));
-            let selection = memscope_core::Category::ALL.iter().find(|category| category.name() == growth.category);
             Some(Shown {
-                selection: selection.map_or(Selection::None, |category| Selection::Category(*category)),
+                selection: category(&growth.category).map_or(Selection::None, Selection::Category),
                 range: range.map(|(begin, end)| Span::between(begin, end)),
                 ..here(At::Step(growth.last_step), &growth.device)
             })
         }
-        Detail::LargeCached { device, .. } | Detail::CacheGivenBack { device, .. } => Some(here(At::Peak, device)),
+        // In files of earlier versions the time is not told.
+        Detail::LargeCached { device, time_s, .. } => {
+            Some(here(time_s.map_or(At::Peak, |time| At::Time(nanoseconds(time))), device))
+        }
+        Detail::CacheGivenBack { device, time_s, .. } => {
+            Some(here(time_s.map_or(At::Peak, |time| At::Refused(nanoseconds(time))), device))
+        }
+        Detail::AllocationRefused { time_s: Some(time), .. } => Some(Shown {
+            at: At::Refused(nanoseconds(*time)),
+            target: Target::All,
+            selection: Selection::None,
+            range: None,
+        }),
         Detail::UnknownShare { .. } => Some(Shown {
             at: At::Peak,
             target: Target::All,
-            selection: Selection::Category(memscope_core::Category::Unknown),
+            selection: Selection::Category(Category::Unknown),
             range: None,
         }),
         _ => None,
     }
+}
+
+fn category(name: &str) -> Option<Category> {
+    Category::ALL.into_iter().find(|category| category.name() == name)
 }
 
 /// What there is to say beside the sentence, as the report and the dashboard say it.
@@ -79,7 +100,8 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
                 if let Some(shown) = place(answer, finding) {
                     let button = ui.small_button("Show me").on_hover_text("puts the cursor where this can be seen");
                     if button.clicked() {
-                        show(shared, shown);
+                        let now = ui.input(|input| input.time);
+                        show(answer, shared, shown, now);
                     }
                 }
             });
@@ -96,12 +118,29 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
     }
 }
 
-/// Puts cursor, selection and range where a finding can be seen.
-pub fn show(shared: &mut Shared, shown: Shown) {
+/// Puts cursor, selection and range where a finding can be seen, and shows that time where it is out of sight.
+pub fn show(answer: &Answer, shared: &mut Shared, shown: Shown, now: f64) {
     (shared.cursor, shared.target, shared.selection) = (shown.at, shown.target, shown.selection);
     if shown.range.is_some() {
         shared.range = shown.range;
     }
+    let whole = whole(answer);
+    let seen = shared.zoom.seen(whole);
+    let peak = || answer.peak.as_ref().filter(|_| shown.at == At::Peak).map(|peak| peak.state.time.0);
+    let moment = shown.at.time().map(|time| time.0).or_else(peak);
+    let wanted = match (shown.range, moment) {
+        (Some(range), _) if !(seen.contains(range.begin) && seen.contains(range.end)) => {
+            let around = range.length() / 8;
+            Span::between(range.begin.saturating_sub(around), range.end.saturating_add(around))
+        }
+        // As near as it was looked at, around that moment.
+        (None, Some(moment)) if !seen.contains(moment) => {
+            let half = seen.length() / 2;
+            Span::between(moment.saturating_sub(half), moment.saturating_add(half))
+        }
+        _ => return,
+    };
+    shared.zoom.show(wanted, whole, now);
 }
 
 /// The findings as text.

@@ -237,6 +237,34 @@ fn the_largest_block_is_selected_and_told_in_full() {
     assert!(seen.is_whole());
 }
 
+/// All lines that led to the selected allocation are told, the innermost first.
+#[test]
+fn lines_of_the_program_are_a_column_and_a_stack() {
+    let mut trace = Trace::new(Trace::session(&["python", "train.py"], None));
+    trace.add_process(77, None);
+    trace.add_device(0, 80 << 30);
+    trace.now = 1_000_000;
+    trace.at_line((1, 0), ("/home/me/train.py", 40, "<module>"));
+    trace.at_line((2, 1), ("/home/me/net.py", 7, "Net.forward"));
+    trace.at_line((3, 2), ("/usr/lib/python3.11/site-packages/torch/nn/linear.py", 3, "Linear.forward"));
+    trace.tagged(0x10_0000_0000, MIB, Category::Activations, "out");
+    trace.now = 2_000_000;
+    let mut window = of(&trace);
+    assert!(window.query_by_label("Sort by line").is_some());
+    let stack = ["torch/nn/linear.py:3 in Linear.forward", "me/net.py:7 in Net.forward", "me/train.py:40"];
+    click(&mut window, "out, 1.00 MiB, activations");
+    window.run();
+    stack.into_iter().for_each(|line| says(&window, line));
+    let context = window.ctx.clone();
+    let text = window.state_mut().text(&context).expect("text");
+    let places: Vec<_> = stack.iter().map(|line| text.find(line).expect("a line")).collect();
+    assert!(places.is_sorted(), "{text}");
+    window.get_by_label("Groups").click();
+    window.run();
+    click(&mut window, "by line");
+    says(&window, "me/net.py:7 in Net.forward: 1.00 MiB, 1 allocation");
+}
+
 /// Where the selected allocation does not live, that is said, and the way to it is one click.
 #[test]
 fn what_does_not_live_here_is_gone_to() {

@@ -9,6 +9,7 @@
 //! | diff | two documents against each other |
 //! | flame | the tree of what holds memory: by scope, by line, lit by the selection, walked through with keys |
 //! | figures | what is shown equals the JSON report of the same moment |
+//! | findings | what each finding says, and where "Show me" leads |
 //! | opening | files and sessions as they are opened, whole, broken, missing, running |
 //! | export | views as SVG, PNG and text |
 //! | keys | what keys, menu and pointer do |
@@ -23,6 +24,7 @@ mod bands;
 mod diff;
 mod export;
 mod figures;
+mod findings;
 mod flame;
 mod golden;
 mod keys;

@@ -6,7 +6,8 @@ use memscope_wire::Category;
 
 use crate::allocation::Model;
 use crate::report::units::{bytes, grouped};
-use crate::report::{device_text, named_devices};
+use crate::report::{device_text, named_devices, seconds};
+use crate::timeline::State;
 
 use super::evidence::Evidence;
 use super::{Detail, Finding, Severity, growth, refusals, simulation};
@@ -201,7 +202,7 @@ fn unknown_share(evidence: &Evidence<'_>) -> Option<Finding> {
 }
 
 fn large_cached(evidence: &Evidence<'_>, device: usize) -> Option<Finding> {
-    let rows = evidence.devices.get(device)?.reserved?.rows;
+    let State { rows, time, .. } = evidence.devices.get(device)?.reserved?;
     let share = crate::report::units::share(rows.cached, rows.reserved);
     if share < LARGE_CACHED.0 || rows.cached < LARGE_CACHED.1 {
         return None;
@@ -211,6 +212,12 @@ fn large_cached(evidence: &Evidence<'_>, device: usize) -> Option<Finding> {
         Severity::Note,
         format!("{share:.0} % of what the driver granted on {device} was cached and unused when most was reserved"),
         "look for sizes that change from step to step; round them, or let the allocator grow its segments",
-        Detail::LargeCached { device, cached: rows.cached, reserved: rows.reserved, share },
+        Detail::LargeCached {
+            device,
+            cached: rows.cached,
+            reserved: rows.reserved,
+            share,
+            time_s: Some(seconds(time)),
+        },
     ))
 }

@@ -65,6 +65,9 @@ pub enum Detail {
         pid: u32,
         /// How often.
         refusals: u64,
+        /// When, the last time; `null` in files of earlier versions.
+        #[serde(default)]
+        time_s: Option<f64>,
     },
     /// `allocations that the driver refused, not for want of memory: N by FUNCTION, with result R`.
     AllocationRefused {
@@ -76,6 +79,9 @@ pub enum Detail {
         times: u64,
         /// Asked for, the last time.
         requested: u64,
+        /// When, the last time; `null` in files of earlier versions.
+        #[serde(default)]
+        time_s: Option<f64>,
     },
     /// `events that were not recorded: N; figures may be wrong`.
     DroppedEvents {
@@ -207,6 +213,9 @@ pub enum Detail {
         reserved: u64,
         /// Percent.
         share: f64,
+        /// When; `null` in files of earlier versions.
+        #[serde(default)]
+        time_s: Option<f64>,
     },
 }
 

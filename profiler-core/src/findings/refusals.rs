@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use memscope_wire::MemoryKind;
 
 use crate::allocation::{Failure, Model};
+use crate::journal::entry::Nanoseconds;
 use crate::report::units::bytes;
 use crate::report::{ByCategory, Group, Groups, device_text, seconds};
 use crate::timeline::{MarkerMoment, State};
@@ -35,26 +36,27 @@ struct Refused<'a> {
     /// one, free, and go on: a later, smaller one must not hide it.
     reached: u64,
     fullest: Option<(&'a MarkerMoment, &'a Failure)>,
-    /// The driver's, of PyTorch.
+    /// The driver's, of PyTorch, and when the last one was.
     of_cache: u64,
+    last: Nanoseconds,
 }
 
 /// Findings about all of a session.
 pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     let model = evidence.model;
     let mut memory: BTreeMap<(u32, u16), Refused<'_>> = BTreeMap::new();
-    let mut others: BTreeMap<(u32, i32), (u64, u64)> = BTreeMap::new();
+    let mut others: BTreeMap<(u32, i32), (u64, u64, Nanoseconds)> = BTreeMap::new();
     for moment in evidence.markers {
         let marker = &model.markers[moment.marker as usize];
         let Some(failure) = marker.failure() else { continue };
         if failure.result != OUT_OF_MEMORY {
             let other = others.entry((failure.function, failure.result)).or_default();
-            *other = (other.0 + 1, failure.requested);
+            *other = (other.0 + 1, failure.requested, moment.time);
             continue;
         }
         let refused = memory.entry((marker.process, model.resolve(failure.device))).or_default();
         if !reaches(model, marker.process, failure) {
-            refused.of_cache += 1;
+            (refused.of_cache, refused.last) = (refused.of_cache + 1, moment.time);
             continue;
         }
         refused.reached += 1;
@@ -65,15 +67,15 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     }
     let ooms = memory.iter().map(|((process, device), refused)| match refused.fullest {
         Some((moment, failure)) => oom(facts(evidence, *process, refused.reached, moment, failure)),
-        None => recovered(model, *process, *device as usize, refused.of_cache),
+        None => recovered(model, *process, *device as usize, refused),
     });
-    let others = others.into_iter().map(|((function, result), (times, requested))| {
+    let others = others.into_iter().map(|((function, result), (times, requested, last))| {
         let function = model.names.text(function);
         finding(
             Severity::Warning,
             format!("allocations that the driver refused, not for want of memory: {times} by {function}, with result {result}"),
             "look up the result code in CUresult; the arguments of the call are probably wrong",
-            Detail::AllocationRefused { function, result, times, requested },
+            Detail::AllocationRefused { function, result, times, requested, time_s: Some(seconds(last)) },
         )
     });
     ooms.chain(others).collect()
@@ -196,7 +198,8 @@ fn advice(oom: &Oom, largest: Option<&str>) -> &'static str {
 }
 
 /// The driver refused, and PyTorch did not.
-fn recovered(model: &Model, process: u32, device: usize, refusals: u64) -> Finding {
+fn recovered(model: &Model, process: u32, device: usize, refused: &Refused<'_>) -> Finding {
+    let (refusals, last) = (refused.of_cache, refused.last);
     let (pid, device) = (model.processes[process as usize].info.pid, device_text(model, device));
     finding(
         Severity::Warning,
@@ -204,6 +207,6 @@ fn recovered(model: &Model, process: u32, device: usize, refusals: u64) -> Findi
             "the driver refused PyTorch memory on {device} {refusals} times, and PyTorch went on: it gave its cache back and asked again"
         ),
         "lower the peak a little, or keep sizes alike from step to step: each time costs a pause of the device",
-        Detail::CacheGivenBack { device, pid, refusals },
+        Detail::CacheGivenBack { device, pid, refusals, time_s: Some(seconds(last)) },
     )
 }

@@ -122,7 +122,8 @@ pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, chart: &Chart, whole: Rect
         response.on_hover_text(mark.label);
     }
     if let Some(leads) = leads {
-        findings::show(context.shared, leads);
+        let now = ui.input(|input| input.time);
+        findings::show(context.answer, context.shared, leads, now);
     }
 }
 

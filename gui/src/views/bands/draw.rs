@@ -221,3 +221,42 @@ pub fn outline(painter: &Painter, plot: &Plot<'_>, band: &Band, stroke: Stroke) 
 pub fn most_merged(view: &BandsView) -> String {
     units::bytes(view.rest.iter().map(memscope_core::explorer::Rest::bytes).max().unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bytes::Part;
+    use super::*;
+    use crate::shared::Span;
+    use crate::views::timeline::Chart;
+
+    #[test]
+    fn a_moment_with_most_bytes_is_seen_and_ends_with_its_pixel() {
+        let rest = |time, bytes| Rest { time: Nanoseconds(time), live: [bytes, 0, 0, 0, 0, 0, 0], ..Rest::default() };
+        let view = BandsView {
+            as_of: Nanoseconds(1000),
+            range: Nanoseconds(0)..Nanoseconds(1000),
+            rest: vec![rest(0, 100), rest(505, 900), rest(506, 200)],
+            ..BandsView::default()
+        };
+        // 100 by 100 pixels for 1000 ns and 1000 bytes.
+        let rect = Rect::from_min_max(pos2(0.0, 0.0), pos2(100.0, 100.0));
+        let chart = Chart { rect, seen: Span { begin: 0, end: 1000 } };
+        let plot = Plot { view: &view, chart, part: Part::all(1000.0), pixel: 1.0 };
+        let runs: Vec<(f32, f32, u64)> =
+            runs(&plot).into_iter().map(|(left, right, rest)| (left, right, rest.bytes())).collect();
+        assert_eq!(runs, [(0.0, 1.0, 100), (1.0, 51.0, 100), (50.0, 51.0, 900), (51.0, 100.0, 200)]);
+    }
+
+    #[test]
+    fn stripes_go_on_over_areas_that_touch() {
+        let view = BandsView::default();
+        let rect = Rect::from_min_max(pos2(0.0, 0.0), pos2(100.0, 10.0));
+        let chart = Chart { rect, seen: Span { begin: 0, end: 1000 } };
+        let plot = Plot { view: &view, chart, part: Part::all(1000.0), pixel: 1.0 };
+        let area = |left, right, top| Rect::from_min_max(pos2(left, top), pos2(right, 9.0));
+        let mesh = striped(&[area(0.0, 10.0, 3.0), area(10.0, 30.0, 7.0), area(40.0, 50.0, 3.0)], &plot, Color32::RED);
+        // At 4 two of them; at 8 the first two together, and the third.
+        let corners: Vec<f32> = mesh.vertices.chunks(4).flat_map(|quad| [quad[0].pos.x, quad[3].pos.x]).collect();
+        assert_eq!(corners, [0.0, 10.0, 40.0, 50.0, 0.0, 30.0, 40.0, 50.0]);
+    }
+}

@@ -36,6 +36,8 @@ def in_backward(plain):
             backward_threads.remove(me)
             end_backward_stack(stack_before)
             backwards = len(backward_threads)
+            if shards.by_id and not backwards:
+                tell_shards()
             leave(before)
             between = "optimizer" if optimizing else ""
             enter_phase("backward" if backwards else between if before is None else phase_before)

@@ -23,6 +23,7 @@ def install():
         "parameters": follow_parameters,
         "backward passes": follow_backward,
         "optimizers": follow_optimizers,
+        "buckets of gradients": follow_buckets,
         "batches": follow_data,
         "lines that run out of memory": follow_refusals,
         "lines of the program": follow_stacks,

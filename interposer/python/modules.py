@@ -18,6 +18,7 @@ def enter_root(module, arguments):
     if told is None or told[0] != generation:
         told = roots.put(module, [generation, 0, False])
         name_modules(module)
+        follow_gathering()
     if told[1] < 2:
         # The second time for what a lazy module made in its first call.
         told[1] += 1

@@ -25,6 +25,7 @@ These files are no modules: the interposer evaluates them as one text, in this o
 | `modules.py` | calls of modules: scopes, forward passes, inputs |
 | `backward.py` | backward passes |
 | `optimizers.py` | optimizers' steps and states |
+| `distributed.py` | what DistributedDataParallel and FSDP make |
 | `data.py` | batches |
 | `refusals.py` | the line that ran out of memory |
 | `stacks.py` | whether the lines of the program can be read |
@@ -59,6 +60,7 @@ def native(name, arguments, result=None):
 library = ctypes.PyDLL(None)
 send_text = native("memscope_shim_text", [ctypes.c_char_p], ctypes.c_uint64)
 send_tag = native("memscope_shim_tag", [ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64])
+send_making = native("memscope_shim_making", [ctypes.c_int, ctypes.c_uint64])
 send_notice = native("memscope_shim_notice", [ctypes.c_char_p])
 send_phase = native("memscope_phase", [ctypes.c_char_p])
 send_step = native("memscope_step", [ctypes.c_uint64])

@@ -82,9 +82,11 @@ def tell_states(optimizer):
     if same and known[2] >= 2:
         return
     optimizers.put(optimizer, (id(state), len(state), known[2] + 1 if same else 1))
+    of_shards = {id(parameter): name for parameter, name in shards_with_names()}
     for parameter, states in list(state.items()):
         watch = watch_of(parameter) if isinstance(parameter, Tensor) else None
-        prefix = f"{watch.name}." if watch else ""
+        name = watch.name if watch else of_shards.get(id(parameter))
+        prefix = f"{name}." if name else ""
         for key, value in list(states.items()) if isinstance(states, dict) else [("state", states)]:
             for tensor in tensors_in(value):
                 tag(tensor, OPTIMIZER, text(f"{prefix}{key}"))

@@ -3,37 +3,47 @@
 # Grows when parameters are made or moved.
 generation = 0
 
+# Of a module with parameters that wrap other tensors (DTensor): the names of these. They get no hook: FSDP would copy gradients
+# in another way for it. What they have is told at the end of a backward pass.
+shards = Facts()
+
 
 def tell_tensors(root):
     """Tags what `root` holds; true if there are parameters."""
     told = set()
     for path, module in walk(root, whole_of(root)[1]):
-        prefix = f"{path}." if path else ""
+        prefix, wrapping = f"{path}." if path else "", {}
         for name, parameter in held(module, "_parameters"):
             # A weight that several modules share has its first name.
             if id(parameter) not in told:
                 told.add(id(parameter))
-                tell_parameter(parameter, clean(prefix + name))
+                whole = clean(prefix + name)
+                if not tell_parameter(parameter, whole):
+                    wrapping[name] = whole
+        if wrapping:
+            shards.put(module, wrapping)
         for name, buffer in held(module, "_buffers"):
             tag(buffer, WEIGHTS, text(clean(prefix + name)))
     return bool(told)
 
 
 def tell_parameter(parameter, name):
-    """Tags a parameter and its gradient, and each gradient that it gets from now on."""
-    at = address(parameter)
-    if not at:
-        return
-    send_tag(at, WEIGHTS, text(name))
+    """Tags a parameter and its gradient, and each gradient that it gets from now on; false if it wraps others, and has no hook."""
+    places = addresses(parameter)
+    for at in places:
+        send_tag(at, WEIGHTS, text(name))
     # A tensor that stands for a parameter (functional_call) may be no leaf: asking for its gradient would warn.
-    if not parameter.is_leaf or not parameter.requires_grad:
-        return
+    if not places or not parameter.is_leaf or not parameter.requires_grad:
+        return True
+    if not address(parameter):
+        return False
     watch = watch_of(parameter)
     if watch is None:
         watch = Watch()
         parameter.register_post_accumulate_grad_hook(make_hook(watch))
     watch.name, watch.gradient = name, text(f"{name}.grad")
     tell_gradient(parameter, watch.gradient)
+    return True
 
 
 def tell_gradient(parameter, name):

@@ -2,20 +2,30 @@
 
 
 def address(tensor):
-    """Where a tensor's memory is; 0 where it has none (meta, fake, sparse tensors, those of functorch)."""
+    """Where a tensor's own memory is; 0 where it has none (meta, fake, sparse tensors, those of functorch, and what wraps others)."""
     try:
         return data_ptr(tensor)
-    except Exception:
-        pass
-    try:
-        inner, _ = tensor.__tensor_flatten__()
-        return address(getattr(tensor, inner[0]))
     except Exception:
         return 0
 
 
+def addresses(tensor):
+    """Where a tensor's memory is: at several places for what wraps other tensors (DTensor, quantized weights)."""
+    at = address(tensor)
+    if at:
+        return [at]
+    if type(tensor) in (Tensor, torch.nn.Parameter):
+        return []
+    try:
+        inner, _ = tensor.__tensor_flatten__()
+        return [at for name in inner for at in addresses(getattr(tensor, name))]
+    except Exception:
+        return []
+
+
 def tag(tensor, category, name=0):
-    send_tag(address(tensor), category, name)
+    for at in addresses(tensor):
+        send_tag(at, category, name)
 
 
 # Items that are looked at in one list or dictionary of a batch.

@@ -14,11 +14,11 @@ use core::ptr::null_mut;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Release};
 use memscope_wire::event::NO_DEVICE;
-use memscope_wire::{Event, MemoryKind, Origin};
+use memscope_wire::{Category, Event, MemoryKind, Origin, TextId};
 
 use crate::driver::{self, OUT_OF_MEMORY};
 use crate::table::{self, FUNCTIONS};
-use crate::{log, module, scope, state};
+use crate::{log, module, scope, state, thread};
 
 /// Names in the log: they follow the rows of the driver's functions.
 const NAMES: [&CStr; 3] = [c"c10::alloc_cpu", c"c10::free_cpu", c"c10::reportOutOfMemoryToProfiler"];
@@ -131,6 +131,17 @@ extern "C" fn cpu_allocated(address: u64, bytes: u64) {
         row: row(0),
         memory: MemoryKind::Pageable,
     });
+    tell(address);
+}
+
+/// What the thread has just made is what the shim says that it makes, if it does.
+#[inline(always)]
+fn tell(address: u64) {
+    let thread = thread::current();
+    if thread.making.get() != 0 {
+        let category = Category::from_number(thread.making.get() as u8);
+        log::append(&Event::Tag { address, name: TextId(thread.making_name.get()), category, origin: Origin::Hooked });
+    }
 }
 
 /// A function of PyTorch's that gives nothing back: `record` is told the arguments, and names the real function, which is then
@@ -201,6 +212,7 @@ extern "C" fn reported(address: u64, bytes: i64, _allocated: u64, _reserved: u64
             scope::settle();
             let (bytes, stream) = (bytes as u64, driver::preserving_errno(|| current_stream(device.index)));
             log::append(&Event::BlockAlloc { address, bytes, requested: bytes, stream, origin });
+            tell(address);
         }
     }
     REPORT_MEMORY.get()

@@ -23,7 +23,7 @@ macro_rules! text_of_files {
 /// The shim's text: its files in the order in which they run, in one namespace.
 const SHIM: &str = text_of_files!(
     "native.py" "unlocked.py" "tensors.py" "phases.py" "steps.py" "names.py" "parameters.py" "modules.py" "backward.py"
-    "optimizers.py" "data.py" "refusals.py" "stacks.py" "wrapping.py" "install.py"
+    "optimizers.py" "distributed.py" "data.py" "refusals.py" "stacks.py" "wrapping.py" "install.py"
 );
 
 /// Its name in Python. The rest is for the program's warnings, whose `stacklevel` does not count frames of the import system.
@@ -144,6 +144,14 @@ pub extern "C" fn memscope_shim_tag(address: u64, category: c_int, name: u64) {
         let category = Category::from_number(u8::try_from(category).unwrap_or_default());
         log::append(&Event::Tag { address, name: TextId(name), category, origin: Origin::Hooked });
     }
+}
+
+/// What the calling thread allocates from now on is of this category, with this name; nothing is said of it from category 0 on.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn memscope_shim_making(category: c_int, name: u64) {
+    let thread = thread::current();
+    thread.making_name.set(name);
+    thread.making.set(u32::from(u8::try_from(category).unwrap_or_default()));
 }
 
 /// What the shim could not do, as a sentence for the report.

@@ -1,6 +1,6 @@
 //! The thread's own words: its id for the log that it writes to, and whether it is inside a hook.
 //!
-//! Owns: seven words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
+//! Owns: eight words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
 //! cannot ask for the initial-exec model, and the default one costs a call for each access. They have no initialiser and no
 //! destructor, so they are right at any time of a thread's life. Refuses: everything else.
 
@@ -13,7 +13,8 @@ pub struct Thread {
     pub generation: Cell<u64>,
     /// Kernel's thread id.
     pub id: Cell<u32>,
-    unused: Cell<u32>,
+    /// Number of the category of what the thread makes, where the shim has said so; 0 where not.
+    pub making: Cell<u32>,
     /// Stack address of the outermost hook that the thread is in; 0 when it is in none.
     outermost: Cell<usize>,
     /// Id of the path of the module that the thread is in, written by the shim; 0 is none.
@@ -24,19 +25,21 @@ pub struct Thread {
     pub recorded_stack: Cell<u64>,
     /// 1 while the thread is in a call of a module.
     pub inside: Cell<u64>,
+    /// Id of what the shim calls that which the thread makes; 0 is none.
+    pub making_name: Cell<u64>,
 }
 
-const _: () = assert!(size_of::<Thread>() == 56);
+const _: () = assert!(size_of::<Thread>() == 64);
 
 core::arch::global_asm!(
     ".section .tbss.memscope_thread,\"awT\",@nobits",
     ".globl memscope_thread",
     ".hidden memscope_thread",
     ".type memscope_thread,@object",
-    ".size memscope_thread,56",
+    ".size memscope_thread,64",
     ".balign 8",
     "memscope_thread:",
-    ".zero 56",
+    ".zero 64",
     ".text",
 );
 

@@ -147,10 +147,26 @@ fn ranks_of_torchrun() {
     let place = Place::new();
     let run = unchanged(&place, &python, |command| {
         command.args(["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]);
-        command.arg(program("ranks.py")).env("OMP_NUM_THREADS", "1");
+        command.arg(program("ranks.py")).env("OMP_NUM_THREADS", "1").env("MARKS", place.path("marks"));
     });
     assert!(run.output.status.success(), "{}", stderr(&run.output));
-    assert_eq!(run.processes_in("Net/layer").len(), 2);
+    assert_eq!(run.processes_in("0/layer").len(), 2);
+    for rank in 0..2 {
+        let marked = run.marked(&place, rank);
+        run.told_right(&marked);
+        assert!(marked.len() > 200, "{} storages", marked.len());
+        let names = |label, truth| run.names_at(&marked, label, truth);
+        // Gradients, and two or more buckets of other sizes than any one gradient.
+        assert!(names("replicated 0", "gradients").contains("ddp.bucket"), "{:?}", names("replicated 0", "gradients"));
+        assert!(names("replicated 3", "gradients").contains("0.layer.weight.grad"));
+        assert_eq!(
+            names("gathered", "weights"),
+            ["0.weight (gathered)", "1.weight (gathered)"].map(str::to_owned).into()
+        );
+        // A layer's gradients are parts of one storage, which has the name of its beginning.
+        let of_shards = ["0.weight.grad", "1.weight.grad", "2.weight.grad"].map(str::to_owned);
+        assert_eq!(names("sharded 2", "gradients"), of_shards.into());
+    }
 }
 
 /// Each way in which Python can be started and PyTorch imported.

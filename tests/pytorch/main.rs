@@ -16,7 +16,8 @@
 //! | `steps.rs` | steps of loops with several optimizers |
 //! | `oom.rs` | out of memory: what is said at once, and what is kept |
 //!
-//! `torch.rs` finds the Python, runs a program and reads what it printed; `replay.rs` says what a live view knew at a moment.
+//! `torch.rs` finds the Python, runs a program and reads what it printed; `replay.rs` says what a live view knew at a moment,
+//! `marks.rs` what a program knew of its own tensors.
 //! Programs are in `programs/`: each prints one line of JSON, the figures that its test compares. The version is pinned in
 //! `requirements.txt`; `.ci/run` installs it and sets `MEMSCOPE_TEST_TORCH` to the path of its Python. Where that is not set, the
 //! tests say so and do nothing.
@@ -25,6 +26,7 @@ mod categories;
 mod exact;
 mod harmless;
 mod libraries;
+mod marks;
 #[allow(dead_code, reason = "shared with the end-to-end tests, which use all of it")]
 #[path = "../e2e/memscope.rs"]
 mod memscope;

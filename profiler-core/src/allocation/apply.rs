@@ -186,7 +186,11 @@ impl Model {
                 changes.marks = true;
             }
             Event::DeviceRead { line, bytes, known } => {
-                self.simulation.reads.entry(self.names.number(line)).or_default().add(bytes, known);
+                let line = self.names.number(line);
+                self.simulation.reads.entry(line).or_default().add(bytes, known);
+                if !known {
+                    self.simulation.last = line;
+                }
             }
             Event::Phase { name } => {
                 let phase = self.names.number(name);

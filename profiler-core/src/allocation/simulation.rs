@@ -13,6 +13,8 @@ pub(crate) struct Simulation {
     pub missed: BTreeMap<u32, u64>,
     /// Reads of the device, by the program's line.
     pub reads: BTreeMap<u32, Reads>,
+    /// The line that was the last to read what a GPU would have computed; 0 where it is not known.
+    pub last: u32,
 }
 
 /// Reads of the device, at one line or at several.

@@ -22,7 +22,7 @@ pub(crate) use detect::detect;
 pub(crate) use evidence::Evidence;
 pub use holder::{Holder, Largest};
 pub(crate) use refusals::{GIVEN_UP, OUT_OF_MEMORY, reached_after, reaches};
-pub(crate) use simulation::reads_of;
+pub(crate) use simulation::{ELSEWHERE, reads_of};
 
 /// How grave a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
@@ -173,7 +173,8 @@ pub enum Detail {
         /// How many more there were.
         more_functions: u64,
     },
-    /// `the program read the device N times, and N of these reads got zeros for what a GPU would have computed`.
+    /// `the program read the device N times, and N of these reads got zeros for what a GPU would have computed`; and, where the
+    /// program failed, `the program ended with status STATUS, and the last such read was at LINE`.
     DeviceReads {
         /// All copies from a simulated device to the host.
         reads: u64,
@@ -187,6 +188,9 @@ pub enum Detail {
         lines: Vec<ReadLine>,
         /// How many more there were.
         more_lines: u64,
+        /// The line that was the last to read such bytes, if the program ended with an error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<String>,
     },
     /// `the journal breaks off: REASON`.
     JournalTruncated {

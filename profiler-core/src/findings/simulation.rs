@@ -16,7 +16,7 @@ const MOST: usize = 1000;
 /// So many are named in a sentence.
 const IN_SENTENCE: usize = 4;
 /// What stands for a line that is not known.
-const ELSEWHERE: &str = "outside Python";
+pub(crate) const ELSEWHERE: &str = "outside Python";
 
 /// Libraries by what their functions' names begin with, the longer beginning first.
 const LIBRARIES: [(&str, &str); 18] = [
@@ -39,6 +39,13 @@ const LIBRARIES: [(&str, &str); 18] = [
     ("cuda", "the CUDA runtime"),
     ("cu", "the CUDA driver"),
 ];
+
+/// What to do about values that were read and not computed.
+const READ: &str = "look at what these lines do with the values: memory that depends on them is another on a GPU";
+/// And where the program failed.
+const STOPPED: &str = "if a check of values stopped it, leave that check out of a dry run: an assert on a loss, \
+                       error_if_nonfinite, assert_close; torch.distributions.Distribution.set_default_validate_args(False) \
+                       for distributions. docs/dry-run.md has a list";
 
 /// What is missing when the libraries above the driver are simulated.
 const LEFT_OUT: [&str; 4] = [
@@ -94,28 +101,37 @@ fn reads(model: &Model) -> Option<Finding> {
         return None;
     }
     let uncomputed = model.simulation.reads.iter().filter(|(_, reads)| reads.uncomputed > 0);
-    let line = |(name, reads): (&u32, &Reads)| {
-        let line = Some(model.names.text(*name)).filter(|line| !line.is_empty());
-        ReadLine {
-            line: line.unwrap_or_else(|| ELSEWHERE.to_owned()),
-            reads: reads.uncomputed,
-            bytes: reads.uncomputed_bytes,
-        }
+    let text = |name| Some(model.names.text(name)).filter(|line| !line.is_empty());
+    let line_of = |name| text(name).unwrap_or_else(|| ELSEWHERE.to_owned());
+    let line = |(name, reads): (&u32, &Reads)| ReadLine {
+        line: line_of(*name),
+        reads: reads.uncomputed,
+        bytes: reads.uncomputed_bytes,
     };
     let mut lines: Vec<ReadLine> = uncomputed.map(line).collect();
     lines.sort_by(|a, b| b.reads.cmp(&a.reads).then_with(|| a.line.cmp(&b.line)));
     let more_lines = lines.len().saturating_sub(MOST) as u64;
     lines.truncate(MOST);
+    let mut told = format!(
+        "the program read the device {} ({}), and {} of these reads ({}) got zeros for what a GPU would have computed",
+        count(all.count, "time", "times"),
+        bytes(all.bytes),
+        grouped(all.uncomputed),
+        bytes(all.uncomputed_bytes),
+    );
+    let failed = model.end.as_ref().and_then(|end| end.exit_status).filter(|status| *status != 0);
+    let last = failed.map(|_| line_of(model.simulation.last));
+    if let (Some(status), Some(last)) = (failed, &last) {
+        told.push_str(&format!("; the program ended with status {status}, and the last such read was at {last}"));
+    }
+    let (severity, advice) = match failed {
+        Some(_) => (Severity::Warning, STOPPED),
+        None => (Severity::Note, READ),
+    };
     Some(finding(
-        Severity::Note,
-        format!(
-            "the program read the device {} ({}), and {} of these reads ({}) got zeros for what a GPU would have computed",
-            count(all.count, "time", "times"),
-            bytes(all.bytes),
-            grouped(all.uncomputed),
-            bytes(all.uncomputed_bytes),
-        ),
-        "look at what these lines do with the values: memory that depends on them is another on a GPU",
+        severity,
+        told,
+        advice,
         Detail::DeviceReads {
             reads: all.count,
             bytes: all.bytes,
@@ -123,6 +139,7 @@ fn reads(model: &Model) -> Option<Finding> {
             uncomputed_bytes: all.uncomputed_bytes,
             lines,
             more_lines,
+            last,
         },
     ))
 }

@@ -8,7 +8,7 @@ use parquet::errors::ParquetError;
 use crate::allocation::{Allocation, Device, Model, Names, Process, Scopes, StackNode, Stacks, flag};
 use crate::allocation::{MAX_NUMBER, canonical};
 use crate::error::Result;
-use crate::findings::{Detail, Finding, GIVEN_UP, reads_of};
+use crate::findings::{Detail, ELSEWHERE, Finding, GIVEN_UP, reads_of};
 use crate::journal::entry::{Calibration, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd};
 use crate::timeline::Lifetime;
 
@@ -213,7 +213,11 @@ impl Profile {
                     let named = functions.iter().map(|missed| (model.names.number_of(&missed.function), missed.calls));
                     model.simulation.missed = named.collect();
                 }
-                Detail::DeviceReads { .. } => model.simulation.reads = reads_of(&finding.detail, &mut model.names),
+                Detail::DeviceReads { last, .. } => {
+                    model.simulation.reads = reads_of(&finding.detail, &mut model.names);
+                    let last = last.as_ref().filter(|last| *last != ELSEWHERE);
+                    model.simulation.last = last.map_or(0, |last| model.names.number_of(last));
+                }
                 // Sums over processes: the first one stands for all.
                 Detail::UncommittedSlots { slots, missing } => {
                     if let Some(first) = model.processes.first_mut() {

@@ -64,10 +64,32 @@ fn what_two_processes_missed_is_one_finding_of_each_kind() {
             uncomputed_bytes: 4 * 8 + (1 << 20),
             lines: vec![line("/home/a b/train.py:31", 4, 32), line("outside Python", 1, 1 << 20)],
             more_lines: 0,
+            last: None,
         }
     );
     let texts = ["not_simulated", "device_reads", "simulated"].map(|kind| finding(find(&findings, kind), Style::Plain));
     insta::assert_snapshot!("simulated_libraries", texts.concat());
+}
+
+#[test]
+fn a_program_that_fails_hears_which_line_read_last_what_was_not_computed() {
+    let mut trace = ranks();
+    let line = trace.name(0, "/home/a b/check.py:7");
+    trace.event(0, Event::DeviceRead { line, bytes: 1, known: false });
+    let known = trace.name(0, "/home/a b/train.py:99");
+    trace.event(0, Event::DeviceRead { line: known, bytes: 1, known: true });
+    trace.end(1);
+    let findings = findings(&trace);
+    let found = find(&findings, "device_reads");
+    let Detail::DeviceReads { last, .. } = &found.detail else { unreachable!() };
+    assert_eq!(last.as_deref(), Some("/home/a b/check.py:7"));
+    insta::assert_snapshot!("a_program_that_failed", finding(found, Style::Plain));
+    // Also out of the profile.
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("p.mscope");
+    profile::write(&trace.model(), &path, false).expect("written");
+    let model = Profile::open(&path).and_then(|profile| profile.model()).expect("read");
+    assert_eq!(find(&model.report(Instant::Peak).expect("a report").findings, "device_reads"), found);
 }
 
 #[test]

@@ -26,6 +26,7 @@ def install():
         "buckets of gradients": follow_buckets,
         "batches": follow_data,
         "lines that run out of memory": follow_refusals,
+        "ranks on the simulated device": follow_ranks,
         "lines of the program": follow_stacks,
     }
     for part, follow in parts.items():

@@ -28,6 +28,7 @@ These files are no modules: the interposer evaluates them as one text, in this o
 | `distributed.py` | what DistributedDataParallel and FSDP make |
 | `data.py` | batches |
 | `refusals.py` | the line that ran out of memory |
+| `ranks.py` | what the ranks of a group exchange, on the simulated device |
 | `stacks.py` | whether the lines of the program can be read |
 | `wrapping.py` | how a function of ours takes the place of one of PyTorch's |
 | `install.py` | when and what is installed |

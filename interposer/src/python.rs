@@ -23,7 +23,7 @@ macro_rules! text_of_files {
 /// The shim's text: its files in the order in which they run, in one namespace.
 const SHIM: &str = text_of_files!(
     "native.py" "unlocked.py" "tensors.py" "phases.py" "steps.py" "names.py" "parameters.py" "modules.py" "backward.py"
-    "optimizers.py" "distributed.py" "data.py" "refusals.py" "stacks.py" "wrapping.py" "install.py"
+    "optimizers.py" "distributed.py" "data.py" "refusals.py" "ranks.py" "stacks.py" "wrapping.py" "install.py"
 );
 
 /// Its name in Python. The rest is for the program's warnings, whose `stacklevel` does not count frames of the import system.

@@ -9,6 +9,11 @@ use std::ffi::CStr;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CUresult(pub i32);
 
+impl CUresult {
+    /// What a row's body answers for what is not simulated: it is said, and the program gets CUDA_ERROR_NOT_SUPPORTED.
+    pub const NOT_SIMULATED: CUresult = CUresult(-801);
+}
+
 /// What the body of an exported function returns.
 pub type Status = Result<(), CUresult>;
 

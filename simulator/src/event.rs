@@ -1,7 +1,7 @@
 //! Events: points in a stream, with their time.
 //!
-//! Owns: what was recorded when. Times are of the host, since the work ran there. Refuses: events shared between
-//! processes.
+//! Owns: what was recorded when. Times are of the host, since the work ran there. Refuses: to share one with another
+//! process, though an event may be made for that.
 
 use crate::error::{CUresult, Status};
 use crate::lock::Lock;
@@ -34,8 +34,8 @@ pub fn create(context: Handle, flags: u32) -> Result<Handle, CUresult> {
     if flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) != 0 {
         return Err(CUresult::ERROR_INVALID_VALUE);
     }
-    if flags & INTERPROCESS != 0 {
-        return Err(CUresult::ERROR_NOT_SUPPORTED);
+    if flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
+        return Err(CUresult::ERROR_INVALID_VALUE);
     }
     Ok(EVENTS.insert(Event { context, flags, record: Lock::new(None) }))
 }

@@ -12,7 +12,7 @@
 //! - `device`, `context`, `stream`, `event`, `module` (with `ptx`), `launch`: the objects of the API.
 //! - `memory`, `copy`, `side_table`: addresses, bytes, and what stands in for bytes in a memory-only run.
 //! - `memory_only`: what the simulated CUDA runtime tells the driver.
-//! - `registry`, `lock`, `error`, `trace`: handles, a lock, result codes, the trace.
+//! - `registry`, `lock`, `error`, `trace`, `refusal`: handles, a lock, result codes, the trace, what is not simulated.
 
 mod context;
 mod copy;
@@ -29,6 +29,7 @@ mod nvml;
 mod proc_address;
 mod process;
 mod ptx;
+mod refusal;
 mod registry;
 mod settings;
 mod side_table;

@@ -1,7 +1,7 @@
 //! The trace on stderr, when MEMSCOPE_SIMULATOR_TRACE is set.
 //!
 //! Owns: whether to print. Nothing is printed without being asked, save that the session cannot work
-//! ([`crate::process`]).
+//! ([`crate::process`]) and what is not simulated ([`crate::refusal`]).
 
 use std::sync::OnceLock;
 

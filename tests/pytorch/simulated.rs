@@ -3,9 +3,12 @@
 //! Sizes of parameters and optimizer states are arithmetic. Peaks of the GPT are what PyTorch's own allocator counted in an
 //! earlier, independent simulation of the same libraries; they change with PyTorch's version.
 
-use memscope_core::allocation::flag;
+use std::path::Path;
 
-use crate::memscope::{number, stderr};
+use memscope_core::allocation::flag;
+use serde_json::json;
+
+use crate::memscope::{Place, number, stderr};
 use crate::torch::{Run, python, ranks, run};
 
 const H100: &str = "--device h100-80gb";
@@ -48,8 +51,8 @@ fn the_device_is_there_and_gives_memory() {
     assert_eq!(run.said["name"], "NVIDIA H100 80GB HBM3");
     assert_eq!(number(&run.said, "/allocated"), 512);
     assert_eq!(number(&run.said, "/reserved"), 2 * MIB);
-    assert_eq!(run.said["written"], serde_json::json!([0.0, 1.0, 2.0, 3.0]), "what was copied there comes back");
-    assert_eq!(run.said["computed"], serde_json::json!([0.0, 0.0, 0.0, 0.0]), "what a kernel would write reads zeros");
+    assert_eq!(run.said["written"], json!([0.0, 1.0, 2.0, 3.0]), "what was copied there comes back");
+    assert_eq!(run.said["computed"], json!([0.0, 0.0, 0.0, 0.0]), "what a kernel would write reads zeros");
     agrees_with_pytorch(&run);
 }
 
@@ -119,7 +122,7 @@ fn recurrent_layers_keep_what_their_equations_need() {
         let storages = said["storages"].as_object().expect("storages");
         let storages: Vec<_> = storages.values().map(|bytes| bytes.as_u64().expect("bytes")).collect();
         assert_eq!(storages, [number(said, "/weights") + biases], "{kind}");
-        assert_eq!(said["kept"], serde_json::json!([96 * numbers * bytes, 55 * numbers * bytes]), "{kind}");
+        assert_eq!(said["kept"], json!([96 * numbers * bytes, 55 * numbers * bytes]), "{kind}");
     }
     agrees_with_pytorch(&run);
     let missed = run.report["findings"].as_array().expect("findings").iter().find(|one| one["kind"] == "not_simulated");
@@ -168,7 +171,7 @@ fn a_model_larger_than_the_host_is_planned() {
 fn memory_that_is_pinned_in_place_counts_once() {
     let Some(python) = python("memory_that_is_pinned_in_place_counts_once") else { return };
     let run = run(&python, H100, "registered");
-    assert_eq!(run.said["results"], serde_json::json!([0, 0, 0, 0]));
+    assert_eq!(run.said["results"], json!([0, 0, 0, 0]));
     assert_eq!(run.said["in_place"], true);
     let registered = run
         .model
@@ -201,16 +204,78 @@ fn two_ranks_hold_half_of_a_sharded_model_each() {
 }
 
 #[test]
+fn ranks_exchange_what_they_put_on_the_device_themselves() {
+    let Some(python) = python("ranks_exchange_what_they_put_on_the_device_themselves") else { return };
+    for world in [2, 1_u64] {
+        let run = match world {
+            1 => run(&python, H100, "exchange"),
+            _ => ranks(&python, "--device h100-80gb --devices 2", 2, "exchange"),
+        };
+        let rank = number(&run.said, "/rank");
+        let two = world == 2;
+        for (what, expected) in [
+            ("sum", if two { json!([5.0, -1.0]) } else { json!([2.0, 0.0]) }),
+            ("greatest", if two { json!([3.0, 0.0]) } else { json!([2.0, 0.0]) }),
+            ("average", if two { json!([2.5, -0.5]) } else { json!([2.0, 0.0]) }),
+            ("gathered", if two { json!([[0, 7], [1, 7]]) } else { json!([[0, 7]]) }),
+            ("sent", json!(if two { 101 - rank } else { 100 })),
+            ("scattered", json!(world * (10 + rank))),
+        ] {
+            assert_eq!(run.said[what], expected, "{what} of {world}");
+        }
+        let every: Vec<_> = (0..world).map(|rank| json!({"rank": rank})).collect();
+        assert_eq!(run.said["objects"], json!([every, [{"rate": 0.1, "from": 0}, "x"]]));
+        // Two layers and a normalisation, whose means, variances and count are buffers; DDP's buckets hold a gradient each.
+        let parameters = 512 * 512 + 512 + 2 * 512 + 512 * 256 + 256;
+        assert_eq!(number(&run.said, "/parameters"), parameters);
+        assert_eq!(number(&run.said, "/gradients"), parameters);
+        assert_eq!(number(&run.said, "/kept"), 4 * parameters + 2 * 512 * 4 + 8);
+        assert_eq!(number(&run.said, "/buckets"), 4 * parameters);
+        assert!(!stderr(&run.output).contains("goes on without"), "{}", stderr(&run.output));
+    }
+}
+
+#[test]
+fn a_program_that_stops_at_a_value_hears_where_and_what_to_do() {
+    let Some(python) = python("a_program_that_stops_at_a_value_hears_where_and_what_to_do") else { return };
+    let place = Place::new();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs/stopped.py");
+    let ended = place
+        .memscope()
+        .args(["run", "-o", "p.mscope", "--device", "h100-80gb", "--"])
+        .args([python.as_path(), &program])
+        .output()
+        .expect("memscope starts");
+    assert_eq!(ended.status.code(), Some(1), "{}", stderr(&ended));
+    let told = stderr(&ended);
+    let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("the program ended with status 1, and the last such read was at"), "{told}");
+    assert!(flat.contains("stopped.py:6"), "{told}");
+    assert!(flat.contains("torch.distributions.Distribution.set_default_validate_args(False)"), "{told}");
+}
+
+#[test]
 fn what_pytorch_asks_of_the_libraries_works_or_is_told() {
     let Some(python) = python("what_pytorch_asks_of_the_libraries_works_or_is_told") else { return };
     let run = run(&python, H100, "features");
-    assert_eq!(run.said["failed"], serde_json::json!({}));
+    assert_eq!(run.said["failed"], json!({}));
     assert_eq!(number(&run.said, "/tried"), 18);
     assert!(run.said["refused"].as_str().expect("a message").contains("cuFFT"), "{}", run.said["refused"]);
     let told = stderr(&run.output);
     assert!(told.contains("cufftCreate is not simulated"), "at once: {told}");
     let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("not simulated, so that the program got errors: cufftCreate of cuFFT (1 call)"), "{told}");
+    let missed = "not simulated, so that the program got errors: cudaIpcGetEventHandle of the CUDA runtime (1 call), \
+                  cudaIpcGetMemHandle of the CUDA runtime (1 call), cufftCreate of cuFFT (1 call)";
+    assert!(flat.contains(missed), "{told}");
+    assert_eq!(
+        run.said["shared"].as_array().expect("messages").len(),
+        2,
+        "neither memory nor events are shared: {}",
+        run.said["shared"]
+    );
+    for function in ["cudaIpcGetMemHandle", "cudaIpcGetEventHandle"] {
+        assert_eq!(told.matches(&format!("{function} is not simulated")).count(), 1, "{told}");
+    }
     assert!(told.contains("features.py:"), "the line that read zeros: {told}");
     assert!(flat.contains("the CUDA libraries too, and nothing was computed"), "{told}");
     assert_eq!(run.report["compute"], false, "whatever the options say");

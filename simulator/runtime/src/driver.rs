@@ -1,10 +1,10 @@
 //! The simulated libcuda, found as a real CUDA runtime finds a driver: dlopen, dlsym of cuGetProcAddress, everything else
 //! through that.
 //!
-//! Owns: the functions that the runtime calls, and the two ways to tell the simulated driver what only a runtime knows: that
-//! this process computes nothing, and that a kernel ran;
-//! and to ask what it knows. Refuses: a libcuda that is not memscope's.
+//! Owns: the functions that the runtime calls, and the ways to tell the simulated driver what only a runtime knows (that this
+//! process computes nothing, that a kernel ran, what a collective left), and to ask what it knows of device memory. Refuses: a libcuda that is not memscope's.
 
+use crate::collective::Memory;
 use crate::status::CudaError;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -22,8 +22,8 @@ macro_rules! driver_functions {
         pub struct Driver {
             look_up: GetProcAddress,
             launched: unsafe extern "C" fn(),
-            /// Whether the driver knows the bytes of a device range.
-            pub known: unsafe extern "C" fn(u64, u64) -> c_int,
+            look: unsafe extern "C" fn(u64, u64, *mut u8) -> c_int,
+            note: unsafe extern "C" fn(u64, u64, *const u8),
             $($name: unsafe extern "C" fn($($type),*) -> c_int,)*
         }
 
@@ -33,12 +33,14 @@ macro_rules! driver_functions {
             fn find(
                 look_up: GetProcAddress,
                 launched: unsafe extern "C" fn(),
-                known: unsafe extern "C" fn(u64, u64) -> c_int,
+                look: unsafe extern "C" fn(u64, u64, *mut u8) -> c_int,
+                note: unsafe extern "C" fn(u64, u64, *const u8),
             ) -> Result<Driver, CudaError> {
                 Ok(Driver {
                     look_up,
                     launched,
-                    known,
+                    look,
+                    note,
                     // SAFETY: the driver's function of this name has this type.
                     $($name: unsafe {
                         std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> c_int>(
@@ -109,7 +111,6 @@ driver_functions! {
     fn cuMemsetD8(address: u64, value: u8, bytes: usize);
     fn cuMemsetD8Async(address: u64, value: u8, bytes: usize, stream: usize);
     fn cuPointerGetAttributes(count: c_uint, numbers: *const c_int, values: *const *mut c_void, address: u64);
-    fn cuIpcGetMemHandle(handle: *mut c_void, address: u64);
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int);
     fn cuStreamDestroy(stream: usize);
     fn cuStreamSynchronize(stream: usize);
@@ -141,6 +142,7 @@ pub fn driver() -> Result<&'static Driver, CudaError> {
 
 /// Tells the driver that something ran that may have written device memory: what it knew of the contents is stale.
 pub fn launched() {
+    crate::nccl::forget();
     if let Ok(driver) = driver() {
         // SAFETY: the function takes nothing and has no preconditions.
         unsafe { (driver.launched)() };
@@ -148,6 +150,12 @@ pub fn launched() {
 }
 
 impl Driver {
+    /// Whether the driver knows the bytes of a device range.
+    pub fn knows(&self, address: u64, bytes: usize) -> bool {
+        // SAFETY: the question is about an address and a length.
+        unsafe { (self.look)(address, bytes as u64, std::ptr::null_mut()) != 0 }
+    }
+
     /// Number of visible devices.
     pub fn device_count(&self) -> Result<i32, CudaError> {
         let mut count = 0;
@@ -193,22 +201,28 @@ fn open() -> Result<Driver, CudaError> {
     // SAFETY: a handle of dlopen and terminated names.
     let symbol = |name: &CStr| unsafe { libc::dlsym(library, name.as_ptr()) };
     let look_up = symbol(c"cuGetProcAddress_v2");
-    let [memory_only, launched, known] =
-        [c"memscope_simulator_memory_only", c"memscope_simulator_launched", c"memscope_simulator_knows"].map(symbol);
-    if [look_up, memory_only, launched, known].iter().any(|address| address.is_null()) {
+    let [memory_only, launched, look, note] = [
+        c"memscope_simulator_memory_only",
+        c"memscope_simulator_launched",
+        c"memscope_simulator_look",
+        c"memscope_simulator_note",
+    ]
+    .map(symbol);
+    if [look_up, memory_only, launched, look, note].iter().any(|address| address.is_null()) {
         eprintln!("memscope: the libcuda.so.1 that was found is not the simulated one; run the program with --device");
         return Err(CudaError::INSUFFICIENT_DRIVER);
     }
     // SAFETY: the simulated driver's functions of these types; and cuGetProcAddress as documented.
-    let (look_up, memory_only, launched, known) = unsafe {
+    let (look_up, memory_only, launched, look, note) = unsafe {
         (
             std::mem::transmute::<*mut c_void, GetProcAddress>(look_up),
             std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(memory_only),
             std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(launched),
-            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(u64, u64) -> c_int>(known),
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(u64, u64, *mut u8) -> c_int>(look),
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(u64, u64, *const u8)>(note),
         )
     };
-    let driver = Driver::find(look_up, launched, known)?;
+    let driver = Driver::find(look_up, launched, look, note)?;
     // SAFETY: see above; cuInit takes no flags.
     unsafe {
         memory_only();
@@ -216,6 +230,25 @@ fn open() -> Result<Driver, CudaError> {
     }
     crate::calls::not_computed();
     Ok(driver)
+}
+
+impl Memory for Driver {
+    fn look(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
+        let mut found = vec![0; bytes];
+        // SAFETY: there is room for so many bytes.
+        let known = unsafe { (self.look)(address, bytes as u64, found.as_mut_ptr()) != 0 };
+        known.then_some(found)
+    }
+
+    fn note(&self, address: u64, bytes: &[u8]) {
+        // SAFETY: so many bytes are there.
+        unsafe { (self.note)(address, bytes.len() as u64, bytes.as_ptr()) };
+    }
+
+    fn forget(&self, address: u64, bytes: usize) {
+        // SAFETY: null stands for bytes that are not known.
+        unsafe { (self.note)(address, bytes as u64, std::ptr::null()) };
+    }
 }
 
 fn found(look_up: GetProcAddress, name: &'static str) -> Result<*mut c_void, CudaError> {

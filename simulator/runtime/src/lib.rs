@@ -11,12 +11,14 @@
 //! - `status`: the result codes of the libraries; `version`: which CUDA the program was built for.
 //! - `driver`: the simulated libcuda; `thread`: the calling thread's device and last error.
 //! - `cudart`, `cublas`, `cublaslt`, `cudnn`, `nccl`, `nvrtc`, `cupti`: the libraries that are simulated.
+//! - `collective`: what NCCL's collectives carry between ranks.
 //! - `generated`: what does nothing, and what says that it is not simulated, made by `simulator/runtime/generate`.
 
 #[macro_use]
 mod api;
 
 mod calls;
+mod collective;
 mod cublas;
 mod cublaslt;
 mod cudart;

@@ -1,13 +1,16 @@
-//! NCCL: communicators that know their rank and size, and collectives that move nothing.
+//! NCCL: communicators and collectives.
 //!
-//! Owns: what ranks on one machine need to go on. No rank waits for another, and every rank reads zeros. Refuses: the device
+//! Owns: what stands behind NCCL's names and numbers; what collectives carry is [`crate::collective`]'s. Refuses: the device
 //! memory that a real communicator takes for its channels.
 
 use crate::api::{Out, store};
-use crate::calls;
+use crate::collective::arithmetic::{Kind, Operation};
+use crate::collective::{Buffers, Call, Desk, Group, name_of};
 use crate::status::NcclResult;
 use crate::thread::{device, ready};
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 /// The version whose interface we follow: 2.30.7.
 const VERSION: c_int = 23_007;
@@ -17,78 +20,143 @@ const VERSION: c_int = 23_007;
 #[derive(Clone, Copy)]
 struct UniqueId([u8; 128]);
 
-#[derive(Clone, Copy)]
+impl UniqueId {
+    /// Another one each time, in every process.
+    fn new() -> UniqueId {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let words = [now, u64::from(std::process::id()), NEXT.fetch_add(1, Ordering::Relaxed)];
+        let mut bytes = [0x6d; 128];
+        bytes[..24].copy_from_slice(&words.map(u64::to_ne_bytes).concat());
+        UniqueId(bytes)
+    }
+}
+
 struct Communicator {
-    ranks: c_int,
-    rank: c_int,
+    group: &'static Group,
     device: c_int,
+}
+
+static DESK: Desk = Desk::new();
+
+/// Before device memory is read or written by other means: what collectives left there is settled.
+pub fn settle(ranges: &[(u64, usize)]) {
+    if let Ok(driver) = crate::driver::driver() {
+        DESK.settle(ranges, driver);
+    }
+}
+
+/// Something ran that may have written anywhere.
+pub fn forget() {
+    DESK.forget();
+}
+
+/// The program waits for the device, and so for the ranks of other processes.
+pub fn come_together() {
+    DESK.come_together();
 }
 
 /// # Safety
 /// The pointer must be null or a communicator of ours: they are never freed.
-unsafe fn communicator<'a>(pointer: *const Communicator) -> Result<&'a Communicator, NcclResult> {
+unsafe fn communicator(pointer: *const Communicator) -> Result<&'static Communicator, NcclResult> {
     // SAFETY: as the caller says.
     unsafe { pointer.as_ref() }.ok_or(NcclResult::INVALID_ARGUMENT)
 }
 
-fn join(place: Out<'_, *const Communicator>, ranks: c_int, rank: c_int) -> Result<(), NcclResult> {
+fn made(group: Group, device: c_int) -> *const Communicator {
+    let group: &'static Group = Box::leak(Box::new(group));
+    DESK.add(group);
+    Box::into_raw(Box::new(Communicator { group, device })).cast_const()
+}
+
+fn join(place: Out<'_, *const Communicator>, id: &UniqueId, ranks: c_int, rank: c_int) -> Result<(), NcclResult> {
     let device = device().map_err(|_| NcclResult::UNHANDLED_CUDA_ERROR)?;
     if rank < 0 || rank >= ranks {
         return Err(NcclResult::INVALID_ARGUMENT);
     }
-    store(place, Box::into_raw(Box::new(Communicator { ranks, rank, device })).cast_const());
+    store(place, made(Group::join(name_of(&id.0), ranks as usize, rank as usize), device));
     Ok(())
+}
+
+/// Calls a collective; `count` are a rank's elements.
+///
+/// # Safety
+/// As [`communicator`].
+unsafe fn collective(
+    pointer: *const Communicator,
+    (send, receive): (u64, u64),
+    count: usize,
+    kind: c_int,
+    call: Call,
+) -> Result<(), NcclResult> {
+    // SAFETY: as the caller says.
+    let group = unsafe { communicator(pointer)? }.group;
+    let (driver, bytes) = transfer(count, kind)?;
+    if call.root().is_some_and(|root| root >= group.ranks) {
+        return Err(NcclResult::INVALID_ARGUMENT);
+    }
+    DESK.call(group, call, Buffers { send, receive, bytes }, driver);
+    Ok(())
+}
+
+fn transfer(count: usize, kind: c_int) -> Result<(&'static crate::driver::Driver, usize), NcclResult> {
+    let driver = ready().map_err(|_| NcclResult::UNHANDLED_CUDA_ERROR)?;
+    let bytes = Kind(kind).bytes().and_then(|bytes| bytes.checked_mul(count)).ok_or(NcclResult::INVALID_ARGUMENT)?;
+    Ok((driver, bytes))
+}
+
+/// A rank of the communicator that the program named.
+fn peer(group: &Group, rank: c_int) -> Result<usize, NcclResult> {
+    usize::try_from(rank).ok().filter(|&rank| rank < group.ranks).ok_or(NcclResult::INVALID_ARGUMENT)
 }
 
 api! {
     simulated fn ncclGetVersion(version: Out<'_, c_int>) -> NcclResult { store(version, VERSION); Ok(()) }
-    simulated fn ncclGetUniqueId(id: Out<'_, UniqueId>) -> NcclResult {
-        // Not zero, and another for each process: programs compare them.
-        let mut bytes = [0x6d; 128];
-        bytes[..4].copy_from_slice(&std::process::id().to_ne_bytes());
-        store(id, UniqueId(bytes));
-        Ok(())
-    }
+    simulated fn ncclGetUniqueId(id: Out<'_, UniqueId>) -> NcclResult { store(id, UniqueId::new()); Ok(()) }
     simulated fn ncclCommInitRank(
-        place: Out<'_, *const Communicator>, ranks: c_int, _id: UniqueId, rank: c_int,
-    ) -> NcclResult { join(place, ranks, rank) }
+        place: Out<'_, *const Communicator>, ranks: c_int, id: UniqueId, rank: c_int,
+    ) -> NcclResult { join(place, &id, ranks, rank) }
     simulated fn ncclCommInitRankConfig(
-        place: Out<'_, *const Communicator>, ranks: c_int, _id: UniqueId, rank: c_int, _configuration: *const c_void,
-    ) -> NcclResult { join(place, ranks, rank) }
+        place: Out<'_, *const Communicator>, ranks: c_int, id: UniqueId, rank: c_int, _configuration: *const c_void,
+    ) -> NcclResult { join(place, &id, ranks, rank) }
     simulated fn ncclCommInitRankScalable(
-        place: Out<'_, *const Communicator>, ranks: c_int, rank: c_int, _ids: c_int, _id: *const UniqueId,
+        place: Out<'_, *const Communicator>, ranks: c_int, rank: c_int, _ids: c_int, ids: *const UniqueId,
         _configuration: *const c_void,
-    ) -> NcclResult { join(place, ranks, rank) }
+    ) -> NcclResult {
+        // SAFETY: the program gives at least one, the same ones to all ranks.
+        join(place, unsafe { ids.as_ref() }.ok_or(NcclResult::INVALID_ARGUMENT)?, ranks, rank)
+    }
     simulated fn ncclCommInitAll(places: *mut *const Communicator, count: c_int, devices: *const c_int) -> NcclResult {
+        let name = name_of(&UniqueId::new().0);
         for rank in 0..count {
             // SAFETY: the program gives room for `count` communicators, and as many devices or null.
             unsafe {
                 let device = if devices.is_null() { rank } else { *devices.add(rank as usize) };
-                let made = Box::new(Communicator { ranks: count, rank, device });
-                places.add(rank as usize).write(Box::into_raw(made).cast_const());
+                places.add(rank as usize).write(made(Group::join(name, count as usize, rank as usize), device));
             }
         }
         Ok(())
     }
     simulated fn ncclCommSplit(
-        pointer: *const Communicator, colour: c_int, _key: c_int, place: Out<'_, *const Communicator>,
+        pointer: *const Communicator, colour: c_int, key: c_int, place: Out<'_, *const Communicator>,
         _configuration: *const c_void,
     ) -> NcclResult {
-        // Which other ranks take the same colour is not known: the new communicator is as large as the old one.
         // SAFETY: the program gives its communicator.
         let parent = unsafe { communicator(pointer)? };
-        let made = if colour < 0 { std::ptr::null() } else { Box::into_raw(Box::new(*parent)).cast_const() };
-        store(place, made);
+        let split = parent.group.split(colour, key);
+        // If the others' colours are not known, the new communicator is as large as the old one, and carries nothing.
+        let split = split.unwrap_or_else(|| Group::alone(parent.group.ranks, parent.group.rank));
+        store(place, if colour < 0 { std::ptr::null() } else { made(split, parent.device) });
         Ok(())
     }
     simulated fn ncclCommCount(pointer: *const Communicator, ranks: Out<'_, c_int>) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        store(ranks, unsafe { communicator(pointer)? }.ranks);
+        store(ranks, unsafe { communicator(pointer)? }.group.ranks as c_int);
         Ok(())
     }
     simulated fn ncclCommUserRank(pointer: *const Communicator, rank: Out<'_, c_int>) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        store(rank, unsafe { communicator(pointer)? }.rank);
+        store(rank, unsafe { communicator(pointer)? }.group.rank as c_int);
         Ok(())
     }
     simulated fn ncclCommCuDevice(pointer: *const Communicator, device: Out<'_, c_int>) -> NcclResult {
@@ -100,8 +168,16 @@ api! {
         store(error, 0);
         Ok(())
     }
-    no_op fn ncclCommDestroy(_pointer: *const Communicator) -> NcclResult { Ok(()) }
-    no_op fn ncclCommAbort(_pointer: *const Communicator) -> NcclResult { Ok(()) }
+    simulated fn ncclCommDestroy(pointer: *const Communicator) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { communicator(pointer)? }.group.leave();
+        Ok(())
+    }
+    simulated fn ncclCommAbort(pointer: *const Communicator) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { communicator(pointer)? }.group.leave();
+        Ok(())
+    }
     no_op fn ncclCommFinalize(_pointer: *const Communicator) -> NcclResult { Ok(()) }
     no_op fn ncclCommRegister(
         _pointer: *const Communicator, _buffer: *mut c_void, _bytes: usize, handle: Out<'_, usize>,
@@ -128,20 +204,81 @@ api! {
         // SAFETY: the driver checks the address.
         unsafe { driver.cuMemFree(address) }.map_err(|_| NcclResult::UNHANDLED_CUDA_ERROR)
     }
+    simulated fn ncclAllReduce(
+        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (send, receive), count, kind, Call::AllReduce(Kind(kind), Operation(operation))) }
+    }
+    simulated fn ncclReduceScatter(
+        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (send, receive), count, kind, Call::ReduceScatter(Kind(kind), Operation(operation))) }
+    }
+    simulated fn ncclAllGather(
+        send: u64, receive: u64, count: usize, kind: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (send, receive), count, kind, Call::AllGather) }
+    }
+    simulated fn ncclAlltoAll(
+        send: u64, receive: u64, count: usize, kind: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (send, receive), count, kind, Call::AllToAll) }
+    }
+    simulated fn ncclReduce(
+        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (send, receive), count, kind, Call::Reduce(Kind(kind), Operation(operation), root as usize)) }
+    }
+    simulated fn ncclBroadcast(
+        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (send, receive), count, kind, Call::Broadcast(root as usize)) }
+    }
+    simulated fn ncclBcast(
+        buffer: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (buffer, buffer), count, kind, Call::Broadcast(root as usize)) }
+    }
+    simulated fn ncclGather(
+        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (send, receive), count, kind, Call::Gather(root as usize)) }
+    }
+    simulated fn ncclScatter(
+        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        unsafe { collective(pointer, (send, receive), count, kind, Call::Scatter(root as usize)) }
+    }
+    simulated fn ncclSend(
+        buffer: u64, count: usize, kind: c_int, rank: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        let group = unsafe { communicator(pointer)? }.group;
+        let (driver, bytes) = transfer(count, kind)?;
+        DESK.send(group, peer(group, rank)?, (buffer, bytes), driver);
+        Ok(())
+    }
+    simulated fn ncclRecv(
+        buffer: u64, count: usize, kind: c_int, rank: c_int, pointer: *const Communicator, _stream: usize,
+    ) -> NcclResult {
+        // SAFETY: the program gives its communicator.
+        let group = unsafe { communicator(pointer)? }.group;
+        let (driver, bytes) = transfer(count, kind)?;
+        DESK.receive(group, peer(group, rank)?, (buffer, bytes), driver);
+        Ok(())
+    }
 }
 
 plain! {
-    no_op fn ncclAllReduce() -> NcclResult { calls::computed("ncclAllReduce") }
-    no_op fn ncclAllGather() -> NcclResult { calls::computed("ncclAllGather") }
-    no_op fn ncclReduceScatter() -> NcclResult { calls::computed("ncclReduceScatter") }
-    no_op fn ncclBroadcast() -> NcclResult { calls::computed("ncclBroadcast") }
-    no_op fn ncclBcast() -> NcclResult { calls::computed("ncclBcast") }
-    no_op fn ncclReduce() -> NcclResult { calls::computed("ncclReduce") }
-    no_op fn ncclSend() -> NcclResult { calls::computed("ncclSend") }
-    no_op fn ncclRecv() -> NcclResult { calls::computed("ncclRecv") }
-    no_op fn ncclAlltoAll() -> NcclResult { calls::computed("ncclAlltoAll") }
-    no_op fn ncclGather() -> NcclResult { calls::computed("ncclGather") }
-    no_op fn ncclScatter() -> NcclResult { calls::computed("ncclScatter") }
     simulated fn ncclGetErrorString(result: c_int) -> *const c_char {
         match result {
             0 => c"no error",

@@ -58,7 +58,7 @@ exports! {
         // Affinity and interoperation parameters, both pointers, are not simulated.
         match parameters {
             Some([affinity, _, interoperation]) if *affinity != 0 || *interoperation != 0 => {
-                Err(CUresult::ERROR_NOT_SUPPORTED)
+                Err(CUresult::NOT_SIMULATED)
             }
             _ => create(handle, flags, device),
         }

@@ -84,7 +84,7 @@ const _: () = assert!(size_of::<Copy3>() == 200);
 
 fn corner(side: &Side3, width: usize) -> Result<Box3, CUresult> {
     if side.level != 0 {
-        return Err(CUresult::ERROR_NOT_SUPPORTED);
+        return Err(CUresult::NOT_SIMULATED);
     }
     let (base, claim, pitch, height) = match side.kind {
         1 => (side.host, Host, side.pitch, side.height),

@@ -64,6 +64,12 @@ exports! {
     4000 fn cuProfilerInitialize(_configuration: *const c_char, _output: *const c_char, _mode: c_int) {
         Err(CUresult::ERROR_NOT_SUPPORTED)
     }
+    12090 fn cuLogsRegisterCallback(_function: *const c_void, _data: *mut c_void, handle: Out<'_, usize>) {
+        // Nothing is ever logged.
+        super::store_if(handle, 1);
+        Ok(())
+    }
+    12090 fn cuLogsUnregisterCallback(_handle: usize) { Ok(()) }
     4000 fn cuProfilerStart() { process::process().map(|_| ()) }
     4000 fn cuProfilerStop() { process::process().map(|_| ()) }
 }

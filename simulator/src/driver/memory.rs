@@ -167,20 +167,20 @@ exports! {
         // Device memory is private to its process here; virtual memory can be exported as a descriptor instead.
         process()?;
         MEMORY.lock().region(address).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        Err(CUresult::ERROR_NOT_SUPPORTED)
+        Err(CUresult::NOT_SIMULATED)
     }
     11000 fn cuIpcOpenMemHandle_v2(_address: Out<'_, u64>, _handle: IpcHandle, _flags: c_uint) {
         process()?;
-        Err(CUresult::ERROR_NOT_SUPPORTED)
+        Err(CUresult::NOT_SIMULATED)
     }
     4010 fn cuIpcCloseMemHandle(_address: u64) { process()?; Err(CUresult::ERROR_INVALID_VALUE) }
     4010 fn cuIpcGetEventHandle(_handle: *mut c_void, _event: registry::Handle) {
         process()?;
-        Err(CUresult::ERROR_NOT_SUPPORTED)
+        Err(CUresult::NOT_SIMULATED)
     }
     4010 fn cuIpcOpenEventHandle(_event: Out<'_, Handle>, _handle: IpcHandle) {
         process()?;
-        Err(CUresult::ERROR_NOT_SUPPORTED)
+        Err(CUresult::NOT_SIMULATED)
     }
 }
 

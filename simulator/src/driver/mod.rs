@@ -31,10 +31,14 @@ pub struct Address(pub *const ());
 // SAFETY: a function's address can be used from every thread.
 unsafe impl Sync for Address {}
 
-/// Runs an exported function's body: traces it, and ends a panic.
+/// Runs an exported function's body: traces it, says what is not simulated, and ends a panic.
 fn guard(name: &'static str, body: impl FnOnce() -> Status) -> CUresult {
     let result = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => CUresult::SUCCESS,
+        Ok(Err(CUresult::NOT_SIMULATED)) => {
+            crate::refusal::refused(name);
+            CUresult::ERROR_NOT_SUPPORTED
+        }
         Ok(Err(result)) => result,
         Err(_) => CUresult::ERROR_UNKNOWN,
     };

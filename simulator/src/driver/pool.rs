@@ -24,7 +24,7 @@ impl Location {
 
     /// CUDA ordinal of the device that this location is; anything else is not simulated.
     pub fn ordinal(self) -> Result<c_int, CUresult> {
-        if self.kind == 1 { Ok(self.id) } else { Err(CUresult::ERROR_NOT_SUPPORTED) }
+        if self.kind == 1 { Ok(self.id) } else { Err(CUresult::NOT_SIMULATED) }
     }
 }
 
@@ -77,7 +77,7 @@ exports! {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         if properties.handle_types != 0 {
-            return Err(CUresult::ERROR_NOT_SUPPORTED);
+            return Err(CUresult::NOT_SIMULATED);
         }
         pool.write(MEMORY.lock().pools.create(device.ordinal, device.physical, properties.limit as u64));
         Ok(())

@@ -107,7 +107,7 @@ exports! {
     }
     10010 fn cuStreamBeginCapture_v2(handle: Handle, _mode: c_int) also cuStreamBeginCapture_v2_ptsz {
         found(handle)?;
-        Err(CUresult::ERROR_NOT_SUPPORTED)
+        Err(CUresult::NOT_SIMULATED)
     }
     10000 fn cuStreamEndCapture(handle: Handle, graph: Out<'_, Handle>) also cuStreamEndCapture_ptsz {
         found(handle)?;

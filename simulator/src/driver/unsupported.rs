@@ -1,4 +1,5 @@
-//! Functions that exist and are not simulated: CUDA_ERROR_NOT_SUPPORTED, once CUDA is initialised.
+//! Functions that exist and are not simulated: that is said, and CUDA_ERROR_NOT_SUPPORTED, once CUDA is
+//! initialised.
 //!
 //! Owns: their names, so that a program that looks them up hears an error rather than nothing. Arguments are not read;
 //! in the C calling convention a callee may ignore them. The version is the one that brought the function where it is
@@ -10,7 +11,7 @@ use crate::process::process;
 macro_rules! unsupported {
     ($($version:literal: $($name:ident)*;)*) => {
         exports! {
-            $($($version fn $name() { process()?; Err(CUresult::ERROR_NOT_SUPPORTED) })*)*
+            $($($version fn $name() { process()?; Err(CUresult::NOT_SIMULATED) })*)*
         }
     };
 }
@@ -88,7 +89,7 @@ unsupported! {
     12080:
         cuMemBatchDecompressAsync cuMemcpy3DBatchAsync cuMemcpyBatchAsync cuTensorMapEncodeIm2colWide;
     12090:
-        cuLogsCurrent cuLogsDumpToFile cuLogsDumpToMemory cuLogsRegisterCallback cuLogsUnregisterCallback;
+        cuLogsCurrent cuLogsDumpToFile cuLogsDumpToMemory;
     13000:
         cuDeviceGetHostAtomicCapabilities cuDeviceGetP2PAtomicCapabilities cuGreenCtxGetId
         cuMemDiscardAndPrefetchBatchAsync cuMemDiscardBatchAsync cuMemPrefetchBatchAsync cuMemcpy3DBatchAsync_v2

@@ -1,5 +1,8 @@
 """Parts of PyTorch that ask more of the libraries than a training step: each must work; prints what failed."""
 
+import io
+from multiprocessing.reduction import ForkingPickler
+
 from figures import say
 import torch
 from torch import nn
@@ -94,4 +97,10 @@ try:
     refused = ""
 except RuntimeError as error:
     refused = str(error)
-say(failed=failed, tried=len(parts), refused=refused)
+shared = []
+for share in (lambda: ForkingPickler(io.BytesIO()).dump(x), lambda: torch.cuda.Event(interprocess=True).ipc_handle()):
+    try:
+        share()
+    except Exception as error:
+        shared.append(str(error))
+say(failed=failed, tried=len(parts), refused=refused, shared=shared)

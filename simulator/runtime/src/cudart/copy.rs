@@ -5,6 +5,7 @@
 
 use crate::calls;
 use crate::driver::Driver;
+use crate::nccl::settle;
 use crate::status::CudaError;
 use crate::thread::ready;
 use std::ffi::{c_int, c_void};
@@ -42,12 +43,11 @@ fn on_device(driver: &Driver, address: u64) -> bool {
     known.is_ok() && kind == 2 && managed == 0
 }
 
-/// Counts a copy that reads the device.
+/// Before a copy: what collectives left at either side is settled, and a read of the device is counted.
 fn count(driver: &Driver, destination: u64, source: u64, bytes: usize) {
+    settle(&[(destination, bytes), (source, bytes)]);
     if bytes > 0 && on_device(driver, source) && !on_device(driver, destination) {
-        // SAFETY: the question is about an address and a length.
-        let known = unsafe { (driver.known)(source, bytes as u64) } != 0;
-        calls::read_back(bytes, known);
+        calls::read_back(bytes, driver.knows(source, bytes));
     }
 }
 
@@ -69,12 +69,14 @@ api! {
     simulated fn cudaMemcpyPeer(
         destination: u64, _to: c_int, source: u64, _from: c_int, bytes: usize,
     ) -> CudaError {
+        settle(&[(destination, bytes), (source, bytes)]);
         // SAFETY: as above; addresses are unified.
         unsafe { ready()?.cuMemcpy(destination, source, bytes) }
     }
     simulated fn cudaMemcpyPeerAsync(
         destination: u64, _to: c_int, source: u64, _from: c_int, bytes: usize, stream: usize,
     ) -> CudaError {
+        settle(&[(destination, bytes), (source, bytes)]);
         // SAFETY: as above.
         unsafe { ready()?.cuMemcpyAsync(destination, source, bytes, stream) }
     }
@@ -83,6 +85,7 @@ api! {
         _kind: c_int, stream: usize,
     ) -> CudaError {
         let driver = ready()?;
+        settle(&[(destination, destination_pitch * height), (source, source_pitch * height)]);
         count(driver, destination, source, width * height);
         let side =
             |address, pitch| Side { x: 0, y: 0, kind: UNIFIED, host: 0, device: address, array: 0, pitch };
@@ -96,10 +99,12 @@ api! {
         unsafe { driver.cuMemcpy2DAsync((&raw const rows).cast(), stream) }
     }
     simulated fn cudaMemset(address: u64, value: c_int, bytes: usize) -> CudaError {
+        settle(&[(address, bytes)]);
         // SAFETY: the driver checks the range.
         unsafe { ready()?.cuMemsetD8(address, value as u8, bytes) }
     }
     simulated fn cudaMemsetAsync(address: u64, value: c_int, bytes: usize, stream: usize) -> CudaError {
+        settle(&[(address, bytes)]);
         // SAFETY: the driver checks the range.
         unsafe { ready()?.cuMemsetD8Async(address, value as u8, bytes, stream) }
     }

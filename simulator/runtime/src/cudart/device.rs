@@ -50,6 +50,7 @@ api! {
         unsafe { driver()?.cuDeviceGetByPCIBusId(device, text) }
     }
     simulated fn cudaDeviceSynchronize() -> CudaError {
+        crate::nccl::come_together();
         // SAFETY: no preconditions.
         unsafe { ready()?.cuCtxSynchronize() }
     }

@@ -135,11 +135,6 @@ api! {
         // SAFETY: the driver checks the handle.
         unsafe { ready()?.cuMemPoolTrimTo(pool, bytes) }
     }
-    simulated fn cudaIpcGetMemHandle(handle: *mut c_void, address: u64) -> CudaError {
-        // The simulated driver keeps device memory in its process, and says so.
-        // SAFETY: the program gives a handle of 64 bytes.
-        unsafe { ready()?.cuIpcGetMemHandle(handle, address) }
-    }
     no_op fn cudaMemPrefetchAsync() -> CudaError { Ok(()) }
     no_op fn cudaMemAdvise() -> CudaError { Ok(()) }
     simulated fn cudaInitDevice(device: c_int, _device_flags: c_uint, _flags: c_uint) -> CudaError {

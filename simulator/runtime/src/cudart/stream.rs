@@ -23,6 +23,7 @@ api! {
         unsafe { ready()?.cuStreamDestroy(stream) }
     }
     simulated fn cudaStreamSynchronize(stream: usize) -> CudaError {
+        crate::nccl::come_together();
         // SAFETY: the driver checks the handle.
         unsafe { ready()?.cuStreamSynchronize(stream) }
     }

@@ -183,6 +183,7 @@ stubs! {
     fn cudaGraphConditionalHandleCreate() -> CudaError { refused::<CudaError>("cudaGraphConditionalHandleCreate") }
     fn cudaIpcCloseMemHandle() -> CudaError { refused::<CudaError>("cudaIpcCloseMemHandle") }
     fn cudaIpcGetEventHandle() -> CudaError { refused::<CudaError>("cudaIpcGetEventHandle") }
+    fn cudaIpcGetMemHandle() -> CudaError { refused::<CudaError>("cudaIpcGetMemHandle") }
     fn cudaIpcOpenEventHandle() -> CudaError { refused::<CudaError>("cudaIpcOpenEventHandle") }
     fn cudaIpcOpenMemHandle() -> CudaError { refused::<CudaError>("cudaIpcOpenMemHandle") }
     fn cudaLibraryGetGlobal() -> CudaError { refused::<CudaError>("cudaLibraryGetGlobal") }

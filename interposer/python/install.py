@@ -9,6 +9,8 @@ def install():
     unobserved = torch._C.DisableTorchFunction
     send_framework()
     os.register_at_fork(after_in_child=after_fork)
+    # Tensors that the interpreter drops at its end end in no phase of the program's.
+    atexit.register(enter_phase, "exit")
     if lacks_hooks():
         send_notice(
             f"PyTorch {torch.__version__} lacks functions through which memscope sees tensors: what the driver gave is "

@@ -34,6 +34,7 @@ These files are no modules: the interposer evaluates them as one text, in this o
 | `install.py` | when and what is installed |
 """
 
+import atexit
 import ctypes
 import importlib
 import itertools

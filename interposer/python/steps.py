@@ -17,7 +17,7 @@ stepped, leaders = {}, []
 in_turn, missed, MOST_MISSED = [], 0, 2
 # Ids of optimizers that have not stepped yet, and that a step waits for.
 untried = set()
-# Of an optimizer: how many passes had begun when it stepped last, and when it did so before (0 is never).
+# Of an optimizer: [how many passes had begun when it stepped last, and when it did so before] (0 is never).
 turns = Facts()
 
 
@@ -58,7 +58,7 @@ def miss():
 
 
 def optimizer_made(optimizer):
-    turns.put(optimizer, (0, 0))
+    turns.put(optimizer, [0, 0])
     untried.add(id(optimizer))
 
 
@@ -83,8 +83,9 @@ def optimizer_begins(optimizer):
 def optimizer_ends(optimizer):
     global in_turn, missed
     key = id(optimizer)
-    last = (turns.get(optimizer) or (0, 0))[0]
-    turns.put(optimizer, (passes, last))
+    known = turns.get(optimizer) or turns.put(optimizer, [0, 0])
+    last = known[0]
+    known[:] = passes, last
     untried.discard(key)
     leads = passes not in stepped.values()
     stepped.pop(key, None)

@@ -1,6 +1,7 @@
-//! Steps: each of what a person would call one is one, whole, whatever optimizers there are (programs/schedules.py).
+//! Where phases and steps begin and end: each of what a person would call a step is one, whole, whatever optimizers there are
+//! (programs/schedules.py); and what is made where a phase seems to go on is not what that phase makes (programs/sticky.py).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -38,4 +39,32 @@ fn with_several_optimizers() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// All tensors of each size are what the program says; gradients are of the size of activations.
+fn what_goes_on_is_no_phase(test: &str, device: &str, options: &str) {
+    let Some(python) = python(test) else { return };
+    let run = run(&python, options, &format!("sticky {device}"));
+    let told = run.said.as_object().expect("names");
+    assert!(told.len() > 5, "{told:?}");
+    let mut wrong = Vec::new();
+    for (name, told) in told {
+        let mut found: BTreeMap<&str, u64> = BTreeMap::new();
+        for one in run.model.allocations().iter().filter(|one| one.requested == told[0] && one.is_leaf()) {
+            *found.entry(one.category.name()).or_default() += 1;
+        }
+        if told[2] == "activations" {
+            found.remove("workspace");
+        }
+        let right = |(category, count): (&&str, &u64)| told[2] == **category && Some(*count) >= told[1].as_u64();
+        if found.is_empty() || !found.iter().all(right) {
+            wrong.push(format!("{name}: {found:?} for {told}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn what_goes_on_is_no_phase_on_the_cpu() {
+    what_goes_on_is_no_phase("what_goes_on_is_no_phase_on_the_cpu", "cpu", "");
 }

@@ -201,6 +201,7 @@ impl Model {
             Event::Step { number } => {
                 let step = self.steps.position(number);
                 process.step = step + 1;
+                self.step_begins(at.process, changes);
                 self.mark(at.process, MarkerKind::Step(step), changes);
             }
         }
@@ -281,7 +282,9 @@ impl Model {
         if origin == Origin::Hooked {
             // The program's own word wins over a framework's. What a module is given is an input, unless the model made it:
             // the output of another module is an activation.
-            let made = was.origin == Origin::Inferred && was.category != Category::Inputs;
+            let process = was.process as usize;
+            let made =
+                was.origin == Origin::Inferred && was.category != Category::Inputs && !self.is_of_loss(process, &was);
             if was.origin == Origin::Tagged || (category == Category::Inputs && made) {
                 return;
             }

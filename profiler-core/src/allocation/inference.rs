@@ -6,8 +6,9 @@
 //! | begins in | is held to be | until |
 //! | --- | --- | --- |
 //! | model | weights | |
-//! | data | inputs | |
-//! | forward, loss | activations | it ends before a backward pass began: then it was workspace |
+//! | data | inputs | it outlives two whole steps: then it is unknown |
+//! | forward | activations | it ends before a backward pass began: then it was workspace |
+//! | loss | activations | the same; or it outlives two whole steps, or the program ends and no backward pass came: then it is unknown |
 //! | recompute | activations | it ends before the phase does: then it was workspace |
 //! | inference (a forward pass that records no gradients) | workspace | |
 //! | backward | workspace | |
@@ -33,12 +34,13 @@ pub(crate) enum Role {
     Recompute,
     Backward,
     Optimizer,
+    Exit,
 }
 
 impl Role {
     /// The role of the phase with this name.
     pub fn of(name: TextId) -> Role {
-        const ROLES: [(TextId, Role); 8] = [
+        const ROLES: [(TextId, Role); 9] = [
             (TextId::of(b"model"), Role::Model),
             (TextId::of(b"data"), Role::Data),
             (TextId::of(b"forward"), Role::Forward),
@@ -47,6 +49,7 @@ impl Role {
             (TextId::of(b"recompute"), Role::Recompute),
             (TextId::of(b"backward"), Role::Backward),
             (TextId::of(b"optimizer"), Role::Optimizer),
+            (TextId::of(b"exit"), Role::Exit),
         ];
         ROLES.iter().find(|(known, _)| *known == name).map_or(Role::Other, |(_, role)| *role)
     }
@@ -58,7 +61,7 @@ impl Role {
     /// What begins in this phase.
     fn category(self) -> Category {
         match self {
-            Role::Other => Category::Unknown,
+            Role::Other | Role::Exit => Category::Unknown,
             Role::Model => Category::Weights,
             Role::Data => Category::Inputs,
             Role::Forward | Role::Loss | Role::Recompute => Category::Activations,
@@ -79,6 +82,10 @@ pub(crate) struct Phases {
     /// Number of the first allocation since memory ran out: what was there keeps its category, since the error, and no end of a
     /// computation, makes an end of it.
     refused: u32,
+    /// Numbers of the first allocation since the last step began, and since the one before.
+    steps: [u32; 2],
+    /// The name of the phase loss, once there was one.
+    loss: Option<u32>,
 }
 
 impl Phases {
@@ -92,6 +99,7 @@ impl Phases {
         self.began = now(self.began);
         self.after_backward = now(self.after_backward);
         self.refused = now(self.refused);
+        self.steps = self.steps.map(&now);
     }
 }
 
@@ -114,6 +122,57 @@ impl Model {
         if was.now == Role::Optimizer && now != Role::Optimizer {
             self.optimizer_ends(process, was.began, changes);
         }
+        match now {
+            Role::Loss => self.processes[process].phases.loss = Some(self.processes[process].phase),
+            Role::Exit => {
+                // What no backward pass came for, and what the last one did not free.
+                let steps = self.processes[process].phases.steps;
+                self.disown(process, changes, |model, id, allocation| {
+                    (id.0 < steps[0] || id.0 >= after_backward) && model.is_of_loss(process, allocation)
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// A step begins: what was there before the last two has outlived them both. It is no batch that no model was given, and nothing
+    /// that a backward pass frees.
+    pub(super) fn step_begins(&mut self, process: usize, changes: &mut Changes) {
+        let [last, before] = self.processes[process].phases.steps;
+        self.disown(process, changes, |model, id, allocation| {
+            id.0 < before && (allocation.category == Category::Inputs || model.is_of_loss(process, allocation))
+        });
+        self.processes[process].phases.steps = [self.allocations.len() as u32, last];
+    }
+
+    /// What lives and was concluded to be something becomes unknown where this holds.
+    fn disown(
+        &mut self,
+        process: usize,
+        changes: &mut Changes,
+        holds: impl Fn(&Model, AllocationId, &Allocation) -> bool,
+    ) {
+        let state = &self.processes[process];
+        let lasting: Vec<AllocationId> = state
+            .memory
+            .blocks
+            .ids()
+            .chain(state.memory.owned.ids())
+            .filter(|id| {
+                let allocation = &self.allocations[id.0 as usize];
+                id.0 >= state.phases.refused && allocation.origin == Origin::Inferred && holds(self, *id, allocation)
+            })
+            .collect();
+        for id in lasting {
+            let is =
+                Allocation { category: Category::Unknown, origin: Origin::None, ..self.allocations[id.0 as usize] };
+            self.relabel(id, is, changes);
+        }
+    }
+
+    /// Whether it was made between a forward pass and a backward pass, outside of models.
+    pub(super) fn is_of_loss(&self, process: usize, allocation: &Allocation) -> bool {
+        self.processes[process].phases.loss == Some(allocation.phase)
     }
 
     /// What the optimizer made and kept is its state.

@@ -58,6 +58,8 @@ pub struct Life {
     /// Names of the open scopes, outermost first.
     pub scope: Vec<u64>,
     pub step: Option<u64>,
+    /// How many steps of its process had begun.
+    steps: usize,
 }
 
 /// A moment: time, process, and position within the process.
@@ -110,11 +112,13 @@ pub struct World {
     phases: Vec<When>,
     /// Names of the phases of a process, in order.
     named_phases: BTreeMap<usize, Vec<&'static str>>,
+    /// How many steps of a process have begun.
+    begun: BTreeMap<usize, usize>,
 }
 
 /// Phases that mean something to the inference, and one that does not.
-pub const PHASES: [&str; 9] =
-    ["forward", "loss", "inference", "backward", "recompute", "optimizer", "data", "model", "pause"];
+pub const PHASES: [&str; 10] =
+    ["forward", "loss", "inference", "backward", "recompute", "optimizer", "data", "model", "exit", "pause"];
 
 impl World {
     pub fn of(entries: &[Entry]) -> World {
@@ -234,6 +238,7 @@ impl World {
             Event::Step { number } => {
                 self.step.insert(process, number);
                 self.steps.push((when, number));
+                self.begin_step(process);
             }
             Event::ScopePush { name } => self.stacks.entry(process).or_default().push(name.0),
             Event::ScopePop => drop(self.stacks.entry(process).or_default().pop()),
@@ -246,7 +251,20 @@ impl World {
         }
     }
 
-    /// The optimizer's phase is over: what it made and left is its state.
+    /// What is there since before the last two steps began was made for none of them.
+    fn begin_step(&mut self, process: usize) {
+        let begun = self.begun.entry(process).or_default();
+        *begun += 1;
+        for life in
+            self.lives.iter_mut().filter(|life| life.process == process && life.death.is_none() && life.inferred)
+        {
+            if life.steps + 3 <= *begun && (life.phase == "loss" || life.category == Category::Inputs) {
+                (life.category, life.inferred) = (Category::Unknown, false);
+            }
+        }
+    }
+
+    /// The optimizer's phase is over: what it made and left is its state. At the end, what was made for a loss has had none.
     fn begin_phase(&mut self, process: usize, name: &'static str) {
         let phases = self.named_phases.entry(process).or_default();
         let begun = phases.len();
@@ -254,6 +272,16 @@ impl World {
             let made = |life: &&mut Life| life.process == process && life.death.is_none() && life.phases == begun;
             for life in self.lives.iter_mut().filter(made).filter(|life| life.inferred) {
                 life.category = Category::Optimizer;
+            }
+        }
+        if name == "exit" {
+            let waits = |life: &&mut Life| life.process == process && life.death.is_none() && life.inferred;
+            for life in self.lives.iter_mut().filter(waits) {
+                let had = phases[life.phases..].iter().any(|phase| matches!(*phase, "backward" | "recompute"));
+                let older = life.steps < self.begun.get(&process).copied().unwrap_or_default();
+                if life.phase == "loss" && (older || !had) {
+                    (life.category, life.inferred) = (Category::Unknown, false);
+                }
             }
         }
         phases.push(name);
@@ -295,6 +323,7 @@ impl World {
             went_with: false,
             scope: self.stacks.get(&when.1).cloned().unwrap_or_default(),
             step: self.step.get(&when.1).copied(),
+            steps: self.begun.get(&when.1).copied().unwrap_or_default(),
         }
     }
 

@@ -32,6 +32,8 @@ def enter_root(module, arguments):
     for tensor in tensors_in(arguments):
         if not tensor.requires_grad:
             tag(tensor, INPUTS)
+        elif type(tensor) is Tensor and tensor.is_leaf:
+            tell_trained_input(tensor)
 
 
 def leave_root(before):

@@ -52,8 +52,31 @@ def follow_optimizers():
     replace(module.Optimizer, "__init__", __init__)
     skip(before)
     skip(after)
+    load = module.Optimizer.load_state_dict
+
+    def load_state_dict(self, *args, **kwargs):
+        try:
+            loaded = load(self, *args, **kwargs)
+        except BaseException as error:
+            untraced(error)
+            raise
+        try:
+            with unobserved():
+                tell_states(self)
+        except Exception as error:
+            failed("states of optimizers", error)
+        return loaded
+
+    replace(module.Optimizer, "load_state_dict", load_state_dict)
     module.register_optimizer_step_pre_hook(before)
     module.register_optimizer_step_post_hook(after)
+
+
+def is_optimized(tensor):
+    """Whether an optimizer that has stepped changes this tensor, which is a weight then."""
+    known = [reference() for reference, _ in list(optimizers.by_id.values())]
+    groups = [group for optimizer in known if optimizer is not None for group in optimizer.param_groups]
+    return any(parameter is tensor for group in groups for parameter in group["params"])
 
 
 def tell_unknown(optimizer):
@@ -63,7 +86,7 @@ def tell_unknown(optimizer):
     state = (generation, len(parameters))
     all_told = told_parameters.get(optimizer) == state
     some = parameters[:1] + parameters[-1:] if all_told else parameters
-    unknown = [parameter for parameter in some if watch_of(parameter) is None]
+    unknown = [parameter for parameter in some if not getattr(watch_of(parameter), "name", "")]
     for parameter in unknown:
         if parameter.is_leaf and parameter.requires_grad:
             tag(parameter, WEIGHTS)

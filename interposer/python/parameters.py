@@ -46,6 +46,16 @@ def tell_parameter(parameter, name):
     return True
 
 
+def tell_trained_input(tensor):
+    """Tags an input that is to get a gradient, and that gradient, unless it is a weight of the program's that no module has."""
+    if address(tensor) and not is_optimized(tensor):
+        tag(tensor, INPUTS)
+        if watch_of(tensor) is None:
+            watch = Watch()
+            watch.name, watch.gradient = "", 0
+            tensor.register_post_accumulate_grad_hook(make_hook(watch))
+
+
 def tell_gradient(parameter, name):
     gradient = parameter.grad
     if gradient is not None:

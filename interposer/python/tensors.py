@@ -28,23 +28,49 @@ def tag(tensor, category, name=0):
         send_tag(at, category, name)
 
 
-# Items that are looked at in one list or dictionary of a batch.
-MOST_ITEMS = 1000
+# How deep a batch is looked into, and how many items in one list or dictionary and in all.
+DEEPEST_ITEM, MOST_ITEMS, MOST_IN_ALL = 8, 1000, 10000
+SIMPLE = frozenset((int, float, bool, str, bytes, type(None)))
 
 
-def tensors_in(value, depth=4):
-    """The tensors in nested lists, tuples and dictionaries."""
-    kind = type(value)
-    if issubclass(kind, Tensor):
-        yield value
-    elif not depth:
-        return
-    elif issubclass(kind, (list, tuple)):
-        for item in itertools.islice((list if issubclass(kind, list) else tuple).__iter__(value), MOST_ITEMS):
-            yield from tensors_in(item, depth - 1)
+def tensors_in(value):
+    """The tensors in nested lists, tuples, dictionaries and objects."""
+    level, room = [value], MOST_IN_ALL
+    for _ in range(DEEPEST_ITEM):
+        inside = []
+        for item in level:
+            kind = type(item)
+            if issubclass(kind, Tensor):
+                yield item
+            elif kind not in SIMPLE and len(inside) < room:
+                inside += parts_of(item, kind)
+        level = inside[:room]
+        room -= len(level)
+        if not level:
+            return
+
+
+def parts_of(item, kind):
+    if issubclass(kind, (list, tuple)):
+        values = (list if issubclass(kind, list) else tuple).__iter__(item)
     elif issubclass(kind, dict):
-        for item in list(itertools.islice(dict.values(value), MOST_ITEMS)):
-            yield from tensors_in(item, depth - 1)
+        values = dict.values(item)
+    else:
+        table = attributes_of(item, kind)
+        values = dict.values(table) if type(table) is dict else ()
+    return list(itertools.islice(values, MOST_ITEMS))
+
+
+def attributes_of(item, kind):
+    """An object's own table of attributes, read past what its class makes of them; None of what holds no batch."""
+    if issubclass(kind, (torch.nn.Module, type, types.ModuleType, types.FunctionType)):
+        return None
+    tables = [type.__getattribute__(base, "__dict__") for base in type.__getattribute__(kind, "__mro__")]
+    # Optimizers, loaders and the like.
+    if str(tables[0].get("__module__")).startswith("torch."):
+        return None
+    descriptor = next((table["__dict__"] for table in tables if "__dict__" in table), None)
+    return descriptor.__get__(item) if type(descriptor) is types.GetSetDescriptorType else None
 
 
 class Facts:

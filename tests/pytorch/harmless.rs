@@ -93,9 +93,12 @@ fn training_and_all_that_a_program_does_to_modules() {
     let Some(python) = python("training_and_all_that_a_program_does_to_modules") else { return };
     let place = Place::new();
     let run = unchanged(&place, &python, |command| {
-        command.arg(program("unchanged.py"));
+        command.arg(program("unchanged.py")).env("MARKS", place.path("marks"));
     });
     assert!(run.output.status.success());
+    let marked = run.marked(&place, 0);
+    run.told_right(&marked);
+    assert!(marked.len() > 50, "{} storages", marked.len());
     assert!(stdout(&run.output).contains("== compiled"), "all cases ran");
     assert_eq!(run.processes_in("Net/tail").len(), 1, "the shim was there");
     let lines = unchanged_with_lines(&place, &python, "unchanged.py", &run);

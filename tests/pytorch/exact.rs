@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use memscope_core::allocation::{Model, flag};
+use memscope_core::report::units;
 use memscope_wire::MemoryKind;
 
-use crate::memscope::{Place, number};
+use crate::memscope::{Place, number, stdout};
 use crate::torch::{python, run_in};
 
 /// One event: where, how many bytes (negative for a free), and the bytes that are live after it.
@@ -81,6 +82,43 @@ fn live_bytes_at_every_event_equal_an_independent_count() {
     assert_eq!(number(&run.report, "/host/peak/bytes"), peak, "the report's peak is the counter's");
     assert_eq!(number(&run.report, "/totals/bytes"), allocated, "so are the bytes ever allocated");
     refutes_another_count(&ours, &theirs);
+}
+
+/// Of a program on the CPU, report, moments and differences say of host memory what they say of a device.
+#[test]
+fn host_memory_has_all_that_a_device_has() {
+    let Some(python) = python("host_memory_has_all_that_a_device_has") else { return };
+    let place = Place::new();
+    let run = run_in(&place, &[], &python, "--stacks python", "on_the_cpu");
+    let (host, output) = (&run.report["host"], number(&run.said, "/outputs/1"));
+    let moment = &host["moment"];
+    assert_eq!(number(moment, "/bytes"), number(host, "/peak/bytes"));
+    // In the second step the output lives, and what the backward pass makes of it, beside weights.
+    let steps = host["steps"].as_array().expect("steps");
+    assert_eq!(steps.len(), 3);
+    let peaks: Vec<u64> = steps.iter().map(|step| number(step, "/peak/bytes")).collect();
+    assert_eq!((peaks[1], &moment["step"]), (number(moment, "/bytes"), &steps[1]["step"]));
+    assert!(peaks[1] > 2 * output && peaks[0] < peaks[1] && peaks[2] < peaks[1], "{peaks:?}");
+    assert_eq!(number(moment, "/by_category/weights"), number(&run.said, "/parameters"));
+    let scopes = moment["top_scopes"].as_array().expect("scopes");
+    let large = scopes.iter().find(|scope| scope["scope"] == "Net/large").expect("the largest module");
+    assert_eq!(number(large, "/by_category/activations"), output);
+    let lines: Vec<&str> =
+        moment["top_groups"].as_array().expect("groups").iter().filter_map(|group| group["line"].as_str()).collect();
+    assert!(lines.iter().any(|line| line.contains("on_the_cpu.py:")), "{lines:?}");
+    // What a device would have is not there, and nothing of it is claimed.
+    assert!(run.report["peak"].is_null() && run.report["steps"].as_array().is_some_and(Vec::is_empty));
+    let text = stdout(&place.run("report p.mscope"));
+    for said in ["No device memory", "Peak of host memory", "Held most by", "Net/large", "Steps"] {
+        assert!(text.contains(said), "{said} is missing: {text}");
+    }
+    let at = format!("step:{}", steps[2]["step"]);
+    let third = stdout(&place.run(&format!("report p.mscope --format json --at {at}")));
+    let third: serde_json::Value = serde_json::from_str(&third).expect("JSON");
+    assert_eq!(number(&third, "/host/at/bytes"), peaks[2]);
+    let text = stdout(&place.run(&format!("diff p.mscope p.mscope --step {}", steps[2]["step"])));
+    assert!(text.contains("Host memory") && text.contains("Net/large") && text.contains("3 steps in both"), "{text}");
+    assert!(text.contains(&units::bytes(peaks[2])), "{text}");
 }
 
 /// Not one of very many is lost or taken for another, whether they are dropped at once or held to the end.

@@ -148,7 +148,10 @@ impl Tab {
                 }
             }
             Action::NextTarget => {
-                shared.target = next_target(shared.target, answer.devices.len(), answer.processes.len())
+                let alone = answer.of_host && shared.target == Target::All;
+                let processes = if alone { 0 } else { answer.processes.len() };
+                let devices = if alone { 0 } else { answer.devices.len() };
+                shared.target = next_target(shared.target, devices, processes, answer.has_host && !alone)
             }
             Action::Pane(pane) => {
                 self.pane = usize::from(pane).checked_sub(1).filter(|pane| *pane < self.below.len());
@@ -158,10 +161,11 @@ impl Tab {
     }
 }
 
-/// All, then each device, then each process; one alone is all.
-fn next_target(target: Target, devices: usize, processes: usize) -> Target {
+/// All, then each device, then each process, then host memory beside device memory; one alone is all.
+fn next_target(target: Target, devices: usize, processes: usize, host: bool) -> Target {
     let process = |position: usize| match processes {
         2.. if position < processes => Target::Process(position as u32),
+        _ if host => Target::Host,
         _ => Target::All,
     };
     let device = |position: usize| match devices {
@@ -172,6 +176,7 @@ fn next_target(target: Target, devices: usize, processes: usize) -> Target {
         Target::All => device(0),
         Target::Device(position) => device(usize::from(position) + 1),
         Target::Process(position) => process(position as usize + 1),
+        Target::Host => Target::All,
     }
 }
 
@@ -183,14 +188,14 @@ mod tests {
     fn targets_come_one_after_the_other() {
         let mut seen = vec![Target::All];
         loop {
-            let next = next_target(seen[seen.len() - 1], 2, 2);
+            let next = next_target(seen[seen.len() - 1], 2, 2, true);
             if next == Target::All {
                 break;
             }
             seen.push(next);
         }
         let (device, process) = (Target::Device, Target::Process);
-        assert_eq!(seen, [Target::All, device(0), device(1), process(0), process(1)]);
-        assert_eq!(next_target(Target::All, 1, 1), Target::All);
+        assert_eq!(seen, [Target::All, device(0), device(1), process(0), process(1), Target::Host]);
+        assert_eq!(next_target(Target::All, 1, 1, false), Target::All);
     }
 }

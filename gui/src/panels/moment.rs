@@ -51,6 +51,8 @@ pub fn place(answer: &Answer) -> String {
 /// The part of the session, in words.
 pub fn part(answer: &Answer) -> String {
     match answer.target {
+        _ if answer.of_host => "host memory".to_owned(),
+        Target::Host => "host memory".to_owned(),
         Target::All if answer.devices.len() > 1 => format!("all {} devices", answer.devices.len()),
         Target::All => "whole session".to_owned(),
         Target::Device(position) => {

@@ -63,6 +63,7 @@ impl SideReport {
             step: side.state.step,
             phase: Some(side.phase.clone()).filter(|phase| !phase.is_empty()),
             lines: side.sites.is_some(),
+            host: side.of_host,
         }
     }
 }

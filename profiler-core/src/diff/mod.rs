@@ -27,6 +27,8 @@ pub struct Side {
     pub at: At,
     /// False when the session has no such moment: no such step, or nothing was ever live.
     pub exists: bool,
+    /// True when it is of host memory: all that the session has.
+    pub of_host: bool,
     /// The moment. Of several devices the rows are sums.
     pub state: State,
     /// Phase; empty when there is none.
@@ -109,6 +111,9 @@ pub struct SideReport {
     pub phase: Option<String>,
     /// True when lines of the program were recorded.
     pub lines: bool,
+    /// True when all of the side is host memory (CPU tensors, pinned memory): the session has no device memory.
+    #[serde(default)]
+    pub host: bool,
 }
 
 /// A row of a difference.

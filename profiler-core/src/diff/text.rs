@@ -19,6 +19,9 @@ pub fn text(diff: &Diff) -> String {
     for (which, side) in [("before", &diff.before), ("after", &diff.after)] {
         let _ = writeln!(text, "{which:<7} {}", side_text(side));
     }
+    if let Some(remark) = diff.memories() {
+        let _ = writeln!(text, "{remark}");
+    }
     let _ = writeln!(text, "\n{:>WIDTH$} {:>WIDTH$} {:>WIDTH$}", "before", "after", "difference");
     row(&mut text, &diff.live, "live");
     for change in &diff.by_category {
@@ -59,6 +62,16 @@ impl SideReport {
 }
 
 impl Diff {
+    /// Which memory is compared, where that is not device memory on both sides.
+    pub fn memories(&self) -> Option<String> {
+        let of = |host: bool| if host { "host memory" } else { "device memory" };
+        match (self.before.host, self.after.host) {
+            (false, false) => None,
+            (true, true) => Some("Host memory (CPU tensors, pinned memory): neither has device memory.".to_owned()),
+            (before, after) => Some(format!("Different memories: before is {}, after is {}.", of(before), of(after))),
+        }
+    }
+
     /// How many steps both have, and how many only one has.
     pub fn steps_text(&self) -> String {
         let mut text = format!("{} in both", units::count(self.steps_in_both, "step", "steps"));

@@ -45,6 +45,10 @@ pub struct Answer {
     pub processes: Vec<ProcessView>,
     /// The part that all below is about.
     pub target: Target,
+    /// True when that is host memory: asked for, or all that the session has.
+    pub of_host: bool,
+    /// True when host memory was recorded: CPU tensors of a framework, or pinned memory.
+    pub has_host: bool,
     /// The moment that was asked for.
     pub at: At,
     /// That moment.
@@ -189,11 +193,13 @@ pub struct ProcessView {
 /// A moment of the target.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct MomentView {
-    /// When, in which step, and the ledger of the target's device memory. Of several devices the rows are sums.
+    /// When, in which step, and the ledger of the target's device memory, or of host memory where that is the target. Of several
+    /// devices the rows are sums.
     pub state: State,
     /// Phase; empty when there is none.
     pub phase: String,
-    /// Pinned host memory. Only for all processes together.
+    /// Host memory beside device memory: pinned, and CPU tensors of a framework. Only for all processes together; it is in no
+    /// other row.
     pub host: EventRows,
     /// Total memory of the target's devices; `None` when one is not known, or for a process.
     pub capacity: Option<u64>,

@@ -88,7 +88,7 @@ impl Explorer {
         self.advance();
         self.pace.begin();
         let positions = Positions::of(&self.model);
-        let (part, target) = positions.part(&self.model, query.target);
+        let (part, target) = positions.part(&self.model, &self.walk, query.target);
         let ended = self.is_ended();
         let place = place(&self.model, &self.walk, part, query.at, ended);
         let past = self.past;
@@ -100,6 +100,7 @@ impl Explorer {
         let asked = Asked { part, at: query.at, order, time, stamp: Stamp { order, past } };
         let findings = self.findings(asked.stamp);
         let mut answer = Answer { target, at: query.at, findings, ..Answer::default() };
+        (answer.of_host, answer.has_host) = (part == Part::Host, self.walk.has_host_memory());
         answer.session = self.session();
         self.moments(&positions, &asked, place, &mut answer);
         answer.gravest = Gravest::of(&answer.findings, &answer.devices, &answer.processes);
@@ -188,6 +189,8 @@ impl Explorer {
         answer.steps_now = step.and_then(|number| track.step_named(number)).map(|(position, _)| position);
         let device = match part {
             Part::Device(device) => Some(crate::report::device_text(&self.model, device as usize)),
+            // No finding is about it: none of its steps is one that grew on a device.
+            Part::Host => Some(crate::report::HOST.to_owned()),
             _ => None,
         };
         (answer.steps_first, answer.steps) = steps::window(track, &query.steps, &answer.findings, device.as_deref());

@@ -19,8 +19,8 @@ impl Explorer {
             self.forget_markers();
         }
         self.thin_samples();
-        // Host memory has no steps.
-        let tracks = (self.walk.tracks().count() - 1).max(1);
+        // Of host memory that is not there, steps say nothing.
+        let tracks = (self.walk.tracks().count() - usize::from(!self.walk.has_host_memory())).max(1);
         let (steps, samples) = (self.limits.steps / tracks, self.limits.samples);
         self.walk.tracks().for_each(|track| track.keep(steps, samples));
     }

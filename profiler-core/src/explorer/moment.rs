@@ -94,6 +94,7 @@ impl Ledgers {
     /// The sums of one part.
     pub fn of(&self, part: Part) -> (EventRows, EventRows) {
         let found = match part {
+            Part::Host => return (self.host, EventRows::default()),
             Part::Device(device) => self.devices.get(device as usize),
             Part::Process(process) => self.processes.get(process as usize),
             Part::All => {

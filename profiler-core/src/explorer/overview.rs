@@ -15,7 +15,7 @@ use super::gravest::Gravest;
 use super::query::{At, Target};
 use super::steps;
 
-/// An answer about the device of the largest live bytes, at the end of the session, in a hundredth of a second: its session,
+/// An answer about the device of the largest live bytes (where none had any, about host memory), at the end of the session, in a hundredth of a second: its session,
 /// devices, peak, series, step marks, steps, refusals, findings and largest scopes. There are no processes and no lists in it, and
 /// of steps no number of allocations and no shape.
 ///
@@ -42,15 +42,23 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
     // Devices of which only an ordinal is known have one name: the report's peak is on the device of the largest peak.
     let device = devices.iter().enumerate().max_by_key(|(at, device)| (device.peak_live, Reverse(*at)));
     let device = device.map_or(0, |(position, _)| position);
-    let capacity = devices.get(device).and_then(|device| device.capacity);
+    let of_host = report.peak.is_none() && report.host.peak.bytes > 0;
+    let (peak, end) = match of_host {
+        true => (&report.host.moment, &report.host.end),
+        false => (&report.peak, &report.end),
+    };
+    let capacity = devices.get(device).and_then(|device| device.capacity).filter(|_| !of_host);
     let moment = |snapshot: &Snapshot| MomentView { capacity, ..moment(snapshot) };
-    let ledger = report.devices.get(device).map(|device| &device.ledger_at_end);
+    let ledger = report.devices.get(device).map(|device| &device.ledger_at_end).filter(|_| !of_host);
     // Where no device memory was ever live, the report has no moment, and so no step and no phase.
     let at_end = |ledger: &Ledger| MomentView { state: state(ledger, None), capacity, ..MomentView::default() };
-    let all = views(&profile.steps_of(device)?);
-    let series = profile.series_of(device)?;
+    let all = match of_host {
+        true => views(&report.host.steps),
+        false => views(&profile.steps_of(device)?),
+    };
+    let series = if of_host { profile.host_series()? } else { profile.series_of(device)? };
     let marks = steps::thinned(all.iter().map(|step| (step.begin, step.number)), 0);
-    let scopes = report.end.iter().flat_map(|end| &end.top_scope_groups).map(|scope| ScopeTotal {
+    let scopes = end.iter().flat_map(|end| &end.top_scope_groups).map(|scope| ScopeTotal {
         path: scope.scope.clone(),
         live: scope.by_category.numbers(),
         allocations: scope.allocations,
@@ -66,17 +74,19 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
             dropped_events: report.dropped_events,
             ..SessionView::default()
         },
-        target: if devices.is_empty() { Target::All } else { Target::Device(device as u16) },
+        target: if of_host || devices.is_empty() { Target::All } else { Target::Device(device as u16) },
+        of_host,
+        has_host: report.host.peak.bytes > 0,
         at: At::Live,
-        now: report.end.as_ref().map(moment).or_else(|| ledger.map(at_end)).unwrap_or_default(),
-        peak: report.peak.as_ref().map(moment),
+        now: end.as_ref().map(moment).or_else(|| ledger.map(at_end)).unwrap_or_default(),
+        peak: peak.as_ref().map(moment),
         series: Arc::new(series),
         step_marks: Arc::new(marks),
         refusals: Arc::new(profile.refusals()?),
         steps_total: all.len(),
         steps: all,
         top_scopes: Arc::new(scopes.collect()),
-        top_scopes_bytes: report.end.as_ref().map_or(0, |end| end.bytes),
+        top_scopes_bytes: end.as_ref().map_or(0, |end| end.bytes),
         gravest: Gravest::of(&report.findings, &devices, &[]),
         findings: Arc::new(report.findings.clone()),
         devices,

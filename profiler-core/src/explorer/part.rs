@@ -8,6 +8,7 @@ use crate::report::named_devices;
 use crate::timeline::{DeviceTrack, Walk};
 
 use super::called;
+use super::history::Lane;
 use super::query::Target;
 
 /// A part of the session; a position that does not exist is all of it.
@@ -17,6 +18,8 @@ pub(super) enum Part {
     /// The model's position of a device that stands for itself.
     Device(u16),
     Process(u32),
+    /// Host memory of all processes.
+    Host,
 }
 
 /// Positions among the answer's devices and the model's.
@@ -57,15 +60,20 @@ impl Positions {
         self.shown.get(device as usize).copied().flatten()
     }
 
-    /// The part that is meant.
-    pub fn part(&self, model: &Model, target: Target) -> (Part, Target) {
+    /// The part that is meant. Of a session without device memory, all of it is its host memory.
+    pub fn part(&self, model: &Model, walk: &Walk, target: Target) -> (Part, Target) {
+        let all = || match walk.has_host_memory() && !walk.has_device_memory() {
+            true => (Part::Host, Target::All),
+            false => (Part::All, Target::All),
+        };
         match target {
             Target::Device(position) => match self.devices.get(position as usize) {
                 Some(device) => (Part::Device(*device), target),
-                None => (Part::All, Target::All),
+                None => all(),
             },
             Target::Process(process) if (process as usize) < model.processes.len() => (Part::Process(process), target),
-            _ => (Part::All, Target::All),
+            Target::Host if walk.has_host_memory() => (Part::Host, target),
+            _ => all(),
         }
     }
 }
@@ -77,6 +85,15 @@ impl Part {
             Part::All => true,
             Part::Device(device) => !allocation.memory.on_host() && model.resolve(allocation.device) == device,
             Part::Process(process) => allocation.process == process,
+            Part::Host => allocation.memory.on_host(),
+        }
+    }
+
+    /// What is summed up for it.
+    pub fn lane(self) -> Lane {
+        match self {
+            Part::Host => Lane::Host,
+            part => Lane::Device(part),
         }
     }
 
@@ -86,6 +103,7 @@ impl Part {
             Part::All => true,
             Part::Device(_) => positions.devices.len() == 1,
             Part::Process(_) => model.processes.len() == 1,
+            Part::Host => false,
         }
     }
 
@@ -95,6 +113,7 @@ impl Part {
             Part::All => walk.all.as_ref(),
             Part::Device(device) => walk.devices.get(device as usize),
             Part::Process(process) => walk.processes.get(process as usize),
+            Part::Host => Some(&walk.host),
         }
     }
 
@@ -106,7 +125,7 @@ impl Part {
                 [device] => Some(device),
                 _ => None,
             },
-            Part::Process(_) => None,
+            Part::Process(_) | Part::Host => None,
         }
     }
 }

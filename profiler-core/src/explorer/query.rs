@@ -72,6 +72,9 @@ pub enum Target {
     Device(u16),
     /// One process: its position among [`super::Answer::processes`].
     Process(u32),
+    /// Host memory of all processes: CPU tensors of a framework, and pinned memory. Where a session has no device memory, that is
+    /// what [`Target::All`] shows.
+    Host,
 }
 
 /// A moment.

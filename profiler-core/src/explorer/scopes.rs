@@ -10,16 +10,18 @@ use crate::report::together;
 
 use super::answer::{ScopeNode, ScopeTotal};
 use super::live::Live;
+use super::part::Part;
 
 /// How many scopes are named as the largest.
 const TOP: usize = 20;
 
-/// Device memory of a moment by scope, that of scopes inside apart.
+/// Device memory, or host memory where that is the part, of a moment by scope, that of scopes inside apart.
 pub(super) fn sums(live: &Live<'_>) -> Vec<Sum> {
     let mut sums = vec![Sum::default(); live.model.scopes.len()];
+    let of_host = live.part == Part::Host;
     for (_, allocation) in live.allocations() {
         if allocation.is_leaf()
-            && allocation.on_device()
+            && (of_host || allocation.on_device())
             && let Some(sum) = sums.get_mut(allocation.scope as usize)
         {
             sum.enter(allocation);

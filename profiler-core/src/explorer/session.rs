@@ -84,7 +84,7 @@ impl Explorer {
                 .devices
                 .iter()
                 .try_fold(0u64, |sum, device| Some(sum.wrapping_add(self.device_capacity(*device)?))),
-            Part::Process(_) => None,
+            Part::Process(_) | Part::Host => None,
         }
     }
 

@@ -10,7 +10,6 @@ use crate::journal::entry::Nanoseconds;
 use crate::ledger::EventRows;
 use crate::timeline::{State, Walk};
 
-use super::history::Lane;
 use super::live::Live;
 use super::moment::{Ledgers, Place, place, state_at};
 use super::part::Part;
@@ -33,12 +32,13 @@ pub(super) fn of(model: &Model, walk: &Walk, (part, at): (Part, At), (ended, las
             State { order: walk.walked.order, time: last, ..track.map(|track| track.now).unwrap_or_default() }
         }
     };
-    let mut side = Side { at, exists, state, phase: model.names.text(state.phase), ..Side::default() };
+    let of_host = part == Part::Host;
+    let mut side = Side { at, exists, of_host, state, phase: model.names.text(state.phase), ..Side::default() };
     side.steps = track.map_or_else(Vec::new, |track| {
         track.figures.steps.iter().map(|step| (step.number, step.peak.rows.live_bytes())).collect()
     });
     let live = Live { model, walk, part, order: state.order, time: state.time };
-    let lane = Lane::Device(part);
+    let lane = part.lane();
     let mut rows = EventRows::default();
     let (mut scopes, mut stacks): (HashMap<u32, Held>, HashMap<u32, Held>) = Default::default();
     for (_, allocation) in live.allocations().filter(|(_, allocation)| lane.counts(model, allocation)) {

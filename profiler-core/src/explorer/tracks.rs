@@ -88,6 +88,7 @@ pub(super) fn view(model: &Model, walk: &Walk, positions: &Positions, part: Part
     let wanted = |device: &u16| match part {
         Part::Device(own) => *device == own,
         Part::All | Part::Process(_) => true,
+        Part::Host => false,
     };
     let devices = positions.devices.iter().enumerate().filter(|(_, device)| wanted(device));
     let device = |(position, device): (usize, &u16)| {
@@ -98,17 +99,22 @@ pub(super) fn view(model: &Model, walk: &Walk, positions: &Positions, part: Part
             rows: thinned(rows, query, |rows| rows.rows.time, |rows| (rows.settled, rows.rows.device_used)),
         }
     };
-    TracksView { range: query.range.clone(), devices: devices.map(device).collect(), lanes: lanes(walk, positions) }
+    TracksView {
+        range: query.range.clone(),
+        devices: devices.map(device).collect(),
+        lanes: lanes(walk, positions, part),
+    }
 }
 
-fn lanes(walk: &Walk, positions: &Positions) -> Vec<Lane> {
+fn lanes(walk: &Walk, positions: &Positions, part: Part) -> Vec<Lane> {
     let mut lanes = Vec::new();
     if positions.devices.len() > 1 {
         let tracks = positions.devices.iter().enumerate();
         let tracks = tracks.filter_map(|(position, device)| Some((position, walk.devices.get(*device as usize)?)));
         lanes.extend(tracks.map(|(position, track)| (Target::Device(position as u16), track)));
     }
-    if walk.processes.len() > 1 {
+    // Of a process, device memory is summed up; host memory is not.
+    if walk.processes.len() > 1 && part != Part::Host {
         let tracks = walk.processes.iter().enumerate();
         lanes.extend(tracks.map(|(position, track)| (Target::Process(position as u32), track)));
     }

@@ -201,7 +201,7 @@ pub(super) fn view(history: &mut History, source: Source<'_>, part: Part, query:
     if ruler.parts() == 0 {
         return view;
     }
-    let sums = history.sums(source, Lane::Device(part));
+    let sums = history.sums(source, part.lane());
     let found = peaks(history, source, &sums, &range, &ruler);
     let bucket = |(number, peak): (usize, &Peak)| WindowBucket {
         begin: ruler.begin(number),
@@ -278,7 +278,7 @@ fn phases(source: Source<'_>, part: Part, mut tell: impl FnMut(u32, u32, Nanosec
 /// True when a process's marks are a part's.
 fn concerns(model: &Model, part: Part, process: u32) -> bool {
     match part {
-        Part::All => true,
+        Part::All | Part::Host => true,
         Part::Process(own) => own == process,
         Part::Device(device) => {
             model.processes[process as usize].devices.values().any(|other| model.resolve(*other) == device)

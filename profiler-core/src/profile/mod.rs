@@ -34,7 +34,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const FILE_SUFFIX: &str = ".mscope";
 
 /// Names of the tables; each is a member `<name>.parquet`.
-pub const TABLES: [&str; 12] = [
+pub const TABLES: [&str; 14] = [
     "allocations",
     "names",
     "scopes",
@@ -46,11 +46,13 @@ pub const TABLES: [&str; 12] = [
     "telemetry",
     "device_rows",
     "series",
+    "host_steps",
+    "host_series",
     "findings",
 ];
 
 /// Tables that profiles of 0.1.0 do not have.
-const ADDED_TABLES: [&str; 1] = ["stacks"];
+const ADDED_TABLES: [&str; 3] = ["stacks", "host_steps", "host_series"];
 
 const MANIFEST: &str = "manifest.json";
 

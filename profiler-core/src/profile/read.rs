@@ -9,11 +9,12 @@ use crate::error::{Error, Result};
 use crate::journal::entry::{Nanoseconds, SessionInfo};
 use crate::ledger::DeviceRows;
 use crate::report::{ByCategory, Extreme};
-use crate::report::{Instant, InstantError, Report, StepReport, seconds};
+use crate::report::{HOST, Instant, InstantError, Report, StepReport, seconds};
 use crate::timeline::{SampleRows, State};
 
 use super::archive::{Archive, Slice};
 use super::decoder::survive;
+use super::scan::Place;
 use super::table::Table;
 use super::write::{FORMAT, Manifest, ManifestHead};
 use super::{ADDED_TABLES, FORMAT_VERSION, MANIFEST, TABLES, member};
@@ -23,9 +24,11 @@ pub struct Profile {
     archive: RefCell<Archive>,
     pub(super) manifest: Manifest,
     pub(super) steps: Vec<StepRow>,
+    /// Of host memory.
+    pub(super) host_steps: Vec<StepRow>,
 }
 
-/// A row of the table of steps.
+/// A row of the table of steps; of host memory the device says nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepRow {
     pub device: u32,
@@ -65,12 +68,19 @@ impl Profile {
             return Err(Error::Version { path: path.to_path_buf(), found, supported });
         }
         let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| archive.damaged(MANIFEST, error))?;
-        let mut profile = Profile { archive: RefCell::new(archive), manifest, steps: Vec::new() };
-        profile.steps = profile.read_steps()?;
+        let mut profile =
+            Profile { archive: RefCell::new(archive), manifest, steps: Vec::new(), host_steps: Vec::new() };
+        profile.steps = profile.read_steps("steps")?;
         let devices = profile.devices()?;
         let uuid = |id: u32| devices.iter().find(|device| device.id == id).map(|device| device.uuid.clone());
         profile.manifest.report.steps =
             profile.steps.iter().filter_map(|step| Some(step.report(uuid(step.device)?))).collect();
+        // A profile that tells of host memory has its steps, too: one without is damaged.
+        if profile.manifest.report.host.moment.is_some() {
+            profile.host_steps = profile.read_steps("host_steps")?;
+            profile.manifest.report.host.steps =
+                profile.host_steps.iter().map(|step| step.report(HOST.to_owned())).collect();
+        }
         Ok(profile)
     }
 
@@ -89,19 +99,35 @@ impl Profile {
     /// # Errors
     /// When the session has no such moment, or the tables are damaged.
     pub fn report(&self, instant: Instant) -> Result<Report> {
+        if self.says_little_of_host() {
+            let host = self.model()?.report(instant)?;
+            return Ok(Report { findings: self.findings(), ..host });
+        }
         let mut report = self.manifest.report.clone();
         report.asked = instant.asked();
-        report.at = match instant {
-            Instant::Peak => None,
-            Instant::End => report.end.clone(),
+        (report.at, report.host.at) = match instant {
+            Instant::Peak => (None, None),
+            Instant::End => (report.end.clone(), report.host.end.clone()),
             Instant::Step(number) => {
                 let here = self.steps.iter().filter(|step| step.number == number);
                 let step = here.max_by_key(|step| (step.peak_bytes, std::cmp::Reverse(step.device)));
-                Some(self.snapshot_of_step(step.ok_or(InstantError::NoStep(number))?)?)
+                let of_host = self.host_steps.iter().find(|step| step.number == number);
+                if step.is_none() && of_host.is_none() {
+                    return Err(InstantError::NoStep(number).into());
+                }
+                let device = step.map(|step| self.snapshot_of_step(step, Place::Device(step.device))).transpose()?;
+                (device, of_host.map(|step| self.snapshot_of_step(step, Place::Host)).transpose()?)
             }
-            Instant::Time(time) => self.snapshot_at(time)?,
+            Instant::Time(time) => self.snapshots_at(time)?,
         };
         Ok(report)
+    }
+
+    /// True for a profile of a session without device memory from before host memory had steps and moments: all of its rows have
+    /// to be read.
+    fn says_little_of_host(&self) -> bool {
+        let report = &self.manifest.report;
+        report.peak.is_none() && report.host.peak.bytes > 0 && report.host.moment.is_none()
     }
 
     /// Its tables: those of [`TABLES`], without what older profiles do not have.
@@ -138,12 +164,14 @@ impl Profile {
         }
     }
 
-    fn read_steps(&self) -> Result<Vec<StepRow>> {
-        let table = self.table("steps")?;
-        self.guard("steps", || {
+    /// Steps of devices, or of host memory.
+    fn read_steps(&self, name: &str) -> Result<Vec<StepRow>> {
+        let table = self.table(name)?;
+        self.guard(name, || {
             let column = |name: &str| table.numbers(name);
             let whole = |name: &str| Ok::<_, parquet::errors::ParquetError>(Whole(column(name)?));
-            let (device, number, begin) = (whole("device")?, whole("step")?, whole("begin_ns")?);
+            let device = if table.has("device") { whole("device")? } else { Whole(Vec::new()) };
+            let (number, begin) = (whole("step")?, whole("begin_ns")?);
             let (peak_order, peak_ns, peak_phase) = (whole("peak_order")?, whole("peak_ns")?, whole("peak_phase")?);
             let (end, live_at_end, peak_bytes) = (column("end_ns")?, column("live_at_end")?, whole("peak_bytes")?);
             let (weights, gradients, activations) = (whole("weights")?, whole("gradients")?, whole("activations")?);
@@ -169,7 +197,7 @@ impl Profile {
                 },
                 live_at_end: live_at_end.get(at).copied().flatten(),
             };
-            Ok((0..device.0.len()).map(row).collect())
+            Ok((0..number.0.len()).map(row).collect())
         })
     }
 

@@ -10,7 +10,7 @@ use parquet::errors::{ParquetError, Result as TableResult};
 use crate::allocation::{Allocation, Names, Sites, Stacks, flag};
 use crate::error::Result;
 use crate::journal::entry::Nanoseconds;
-use crate::report::{Held, Moment, Snapshot, Tops, Words};
+use crate::report::{HOST, Held, Moment, Snapshot, Tops, Words};
 use crate::timeline::State;
 
 use super::archive::Slice;
@@ -53,8 +53,26 @@ pub(super) struct Live {
     pub held: Held,
 }
 
+/// Whose memory is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A device's id.
+    Device(u32),
+    Host,
+}
+
+impl Place {
+    fn has(self, row: &Live) -> bool {
+        match self {
+            Place::Device(device) => u32::from(row.allocation.device) == device && !row.allocation.memory.on_host(),
+            Place::Host => row.allocation.memory.on_host(),
+        }
+    }
+}
+
 impl Profile {
-    pub(super) fn snapshot_of_step(&self, step: &StepRow) -> Result<Snapshot> {
+    /// The peak of a step.
+    pub(super) fn snapshot_of_step(&self, step: &StepRow, place: Place) -> Result<Snapshot> {
         let rows = self.live(When::Order(step.peak_order))?;
         let words = ProfileWords::load(self)?;
         let mut state = State {
@@ -65,32 +83,39 @@ impl Profile {
             ..State::default()
         };
         let mut scope = None;
-        for row in rows.iter().filter(|row| u32::from(row.allocation.device) == step.device) {
+        for row in rows.iter().filter(|row| place.has(row)) {
             state.enter(&row.allocation);
             if row.held.birth == step.peak_order && row.counts() {
                 scope = Some(words.scope(row.held.scope)).filter(|scope| !scope.is_empty());
             }
         }
         let texts = (words.name(state.phase), scope);
-        self.detail(step.device, state, texts, &rows, &words)
+        self.detail(place, state, texts, &rows, &words)
     }
 
-    pub(super) fn snapshot_at(&self, time: Nanoseconds) -> Result<Option<Snapshot>> {
+    /// The device that held most at a time, and host memory.
+    pub(super) fn snapshots_at(&self, time: Nanoseconds) -> Result<(Option<Snapshot>, Option<Snapshot>)> {
         let rows = self.live(When::Time(time))?;
         let words = ProfileWords::load(self)?;
-        let mut states: Vec<(u32, State)> = Vec::new();
-        for device in self.devices()? {
-            let begun = self.steps.iter().filter(|step| step.device == device.id && step.begin <= time);
+        let state = |place: Place| {
+            let steps = match place {
+                Place::Device(_) => &self.steps,
+                Place::Host => &self.host_steps,
+            };
+            let here = |step: &&StepRow| place == Place::Host || place == Place::Device(step.device);
+            let begun = steps.iter().filter(here).filter(|step| step.begin <= time);
             let step = begun.max_by_key(|step| step.begin).map(|step| step.number);
             let mut state = State { time, step, ..State::default() };
-            for row in rows.iter().filter(|row| u32::from(row.allocation.device) == device.id) {
-                state.enter(&row.allocation);
-            }
-            states.push((device.id, state));
-        }
-        let largest = states.into_iter().max_by_key(|(id, state)| (state.rows.live_bytes(), std::cmp::Reverse(*id)));
+            rows.iter().filter(|row| place.has(row)).for_each(|row| state.enter(&row.allocation));
+            state
+        };
+        let states = self.devices()?.into_iter().map(|device| (device.id, state(Place::Device(device.id))));
+        let largest = states.max_by_key(|(id, state)| (state.rows.live_bytes(), std::cmp::Reverse(*id)));
         let phase = self.phase_at(time)?;
-        largest.map(|(device, state)| self.detail(device, state, (phase, None), &rows, &words)).transpose()
+        let detail = |place, state| self.detail(place, state, (phase.clone(), None), &rows, &words);
+        let device = largest.map(|(device, state)| detail(Place::Device(device), state)).transpose()?;
+        let host = self.summary().host.moment.is_some().then(|| detail(Place::Host, state(Place::Host))).transpose()?;
+        Ok((device, host))
     }
 
     /// The phase that began last at or before a time, in whatever process.
@@ -106,20 +131,24 @@ impl Profile {
 
     fn detail(
         &self,
-        device: u32,
+        place: Place,
         state: State,
         (phase, scope): (String, Option<String>),
         rows: &[Live],
         words: &ProfileWords,
     ) -> Result<Snapshot> {
         let mut tops = Tops::default();
-        for row in rows.iter().filter(|row| u32::from(row.allocation.device) == device && row.counts()) {
+        for row in rows.iter().filter(|row| place.has(row) && row.counts()) {
             tops.add(Held { site: words.sites.site(row.held.site), ..row.held });
         }
-        let devices = self.devices()?;
-        let uuid = devices.into_iter().find(|row| row.id == device).map(|row| row.uuid).unwrap_or_default();
-        let sample = self.sample_near(device, &state)?;
-        Ok(Moment { device: uuid, state, phase, scope, sample }.snapshot(&tops, words))
+        let (device, sample) = match place {
+            Place::Host => (HOST.to_owned(), None),
+            Place::Device(device) => {
+                let uuid = self.devices()?.into_iter().find(|row| row.id == device).map(|row| row.uuid);
+                (uuid.unwrap_or_default(), self.sample_near(device, &state)?)
+            }
+        };
+        Ok(Moment { device, state, phase, scope, sample }.snapshot(&tops, words))
     }
 
     /// All rows that are live at a moment, in the order of births.
@@ -133,9 +162,9 @@ impl Profile {
 }
 
 impl Live {
-    /// True for what a device's live bytes count.
+    /// True for what the live bytes of a device, or of host memory, count.
     fn counts(&self) -> bool {
-        self.allocation.is_leaf() && self.allocation.on_device()
+        self.allocation.is_leaf() && (self.allocation.on_device() || self.allocation.memory.on_host())
     }
 }
 

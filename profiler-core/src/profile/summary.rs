@@ -39,16 +39,31 @@ impl Profile {
     /// Live bytes of a device over time.
     pub(crate) fn series_of(&self, device: usize) -> Result<Series> {
         let Some(id) = self.device_id(device)? else { return Ok(Series::default()) };
-        let table = self.table("series")?;
-        self.guard("series", || {
-            let (devices, begins) = (table.numbers("device")?, table.numbers("begin_ns")?);
+        self.series("series", Some(u64::from(id)))
+    }
+
+    /// Live bytes of host memory over time.
+    pub(crate) fn host_series(&self) -> Result<Series> {
+        if self.summary().host.moment.is_none() {
+            return Ok(Series::default());
+        }
+        self.series("host_series", None)
+    }
+
+    fn series(&self, name: &str, device: Option<u64>) -> Result<Series> {
+        let table = self.table(name)?;
+        self.guard(name, || {
+            let begins = table.numbers("begin_ns")?;
+            let devices = match device {
+                Some(_) => table.numbers("device")?,
+                None => vec![None; begins.len()],
+            };
             let names = ["unknown", "weights", "gradients", "activations", "optimizer", "inputs", "workspace"];
             let live =
                 names.into_iter().map(|name| table.numbers(name)).collect::<parquet::errors::Result<Vec<_>>>()?;
             let reserved = table.numbers("reserved")?;
             let at = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten().unwrap_or_default();
-            let here: Vec<usize> =
-                (0..devices.len()).filter(|row| devices[*row] == Some(u64::from(id))).take(BUCKETS).collect();
+            let here: Vec<usize> = (0..devices.len()).filter(|row| devices[*row] == device).take(BUCKETS).collect();
             let bucket = |row: &usize| {
                 let mut bucket = Bucket { live: [0; CATEGORIES], reserved: at(&reserved, *row) };
                 bucket.live.iter_mut().zip(&live).for_each(|(bytes, column)| *bytes = at(column, *row));

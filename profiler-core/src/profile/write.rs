@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::allocation::{Allocation, AllocationId, MarkerKind, Model, Process, flag};
 use crate::error::{Error, Result};
 use crate::journal::entry::{Nanoseconds, SessionInfo};
-use crate::report::{self, Report, device_text, named_devices};
-use crate::timeline::{ALIVE, Settled};
+use crate::report::{self, HostReport, Report, device_text, named_devices};
+use crate::timeline::{ALIVE, Bucket, Series, Settled, StepFigures};
 
 use super::archive::Writing;
 use super::table::{self, Column, Field, GROUP_ROWS};
@@ -30,7 +30,7 @@ pub(super) struct Manifest {
     pub allocations: u64,
     /// Changes in the session's order: births, deaths and markers.
     pub changes: u32,
-    /// The report of the peak, without steps (a table holds them).
+    /// The report of the peak, without steps (tables hold them).
     pub report: Report,
 }
 
@@ -54,6 +54,7 @@ pub fn write(model: &Model, path: impl AsRef<Path>, force: bool) -> Result<Repor
     let mut report = report::build(model, &settled);
     let tables = Tables { model, settled: &settled };
     let steps = std::mem::take(&mut report.steps);
+    let host_steps = std::mem::take(&mut report.host.steps);
     let manifest = Manifest {
         format: FORMAT.to_owned(),
         format_version: FORMAT_VERSION,
@@ -89,9 +90,13 @@ pub fn write(model: &Model, path: impl AsRef<Path>, force: bool) -> Result<Repor
     table("telemetry", schema::TELEMETRY, 1, &mut |_| tables.telemetry())?;
     table("device_rows", schema::DEVICE_ROWS, 1, &mut |_| tables.device_rows())?;
     table("series", schema::SERIES, 1, &mut |_| tables.series())?;
+    // All but the device, which these do not have.
+    table("host_steps", &schema::STEPS[1..], 1, &mut |_| tables.host_steps())?;
+    table("host_series", &schema::SERIES[1..], 1, &mut |_| tables.host_series())?;
     table("findings", schema::FINDINGS, 1, &mut |_| findings(&manifest.report))?;
     out.finish()?;
-    Ok(Report { steps, ..manifest.report })
+    let host = HostReport { steps: host_steps, ..manifest.report.host };
+    Ok(Report { steps, host, ..manifest.report })
 }
 
 /// Allocations in the order of births.
@@ -282,19 +287,14 @@ impl Tables<'_> {
             let steps = |device: usize| self.settled.devices[device].steps.iter().map(move |step| (device, step));
             named_devices(self.model).flat_map(steps)
         };
-        let mut columns = vec![
-            Column::narrow(each().map(|(device, _)| device as u32)),
-            Column::wide(each().map(|(_, step)| step.number)),
-            Column::wide(each().map(|(_, step)| step.begin.0)),
-            Column::optional_wide(each().map(|(_, step)| step.end.map(|state| state.time.0))),
-            Column::narrow(each().map(|(_, step)| step.peak.order)),
-            Column::wide(each().map(|(_, step)| step.peak.time.0)),
-            Column::narrow(each().map(|(_, step)| step.peak.phase)),
-            Column::wide(each().map(|(_, step)| step.peak.rows.live_bytes())),
-        ];
-        columns.extend(categories(|category| each().map(move |(_, step)| step.peak.rows.live[category])));
-        columns.push(Column::optional_wide(each().map(|(_, step)| step.end.map(|state| state.rows.live_bytes()))));
+        let mut columns = vec![Column::narrow(each().map(|(device, _)| device as u32))];
+        columns.extend(step_columns(|| each().map(|(_, step)| step)));
         columns
+    }
+
+    fn host_steps(&self) -> Vec<Column> {
+        let host = &self.settled.host;
+        step_columns(|| host.steps.iter().filter(|_| host.live.is_some()))
     }
 
     fn telemetry(&self) -> Vec<Column> {
@@ -351,21 +351,47 @@ impl Tables<'_> {
 
     fn series(&self) -> Vec<Column> {
         let each = || {
-            let buckets = |device: usize| {
-                let series = &self.settled.devices[device].series;
-                let begin = move |(number, bucket)| (device, number as u64 * series.width_ns, bucket);
-                series.buckets.iter().enumerate().map(begin)
-            };
+            let buckets = |device: usize| buckets(&self.settled.devices[device].series).map(move |own| (device, own));
             named_devices(self.model).flat_map(buckets)
         };
-        let mut columns = vec![
-            Column::narrow(each().map(|(device, _, _)| device as u32)),
-            Column::wide(each().map(|(_, begin, _)| begin)),
-        ];
-        columns.extend(categories(|category| each().map(move |(_, _, bucket)| bucket.live[category])));
-        columns.push(Column::wide(each().map(|(_, _, bucket)| bucket.reserved)));
+        let mut columns = vec![Column::narrow(each().map(|(device, _)| device as u32))];
+        columns.extend(series_columns(|| each().map(|(_, own)| own)));
         columns
     }
+
+    fn host_series(&self) -> Vec<Column> {
+        let host = &self.settled.host;
+        series_columns(|| buckets(&host.series).filter(|_| host.live.is_some()))
+    }
+}
+
+/// Steps without the device that they are of.
+fn step_columns<'s, I: Iterator<Item = &'s StepFigures> + 's>(each: impl Fn() -> I) -> Vec<Column> {
+    let mut columns = vec![
+        Column::wide(each().map(|step| step.number)),
+        Column::wide(each().map(|step| step.begin.0)),
+        Column::optional_wide(each().map(|step| step.end.map(|state| state.time.0))),
+        Column::narrow(each().map(|step| step.peak.order)),
+        Column::wide(each().map(|step| step.peak.time.0)),
+        Column::narrow(each().map(|step| step.peak.phase)),
+        Column::wide(each().map(|step| step.peak.rows.live_bytes())),
+    ];
+    columns.extend(categories(|category| each().map(move |step| step.peak.rows.live[category])));
+    columns.push(Column::optional_wide(each().map(|step| step.end.map(|state| state.rows.live_bytes()))));
+    columns
+}
+
+/// The buckets of a series, each with its begin.
+fn buckets(series: &Series) -> impl Iterator<Item = (u64, &Bucket)> {
+    (series.buckets.iter().enumerate()).map(|(number, bucket)| (number as u64 * series.width_ns, bucket))
+}
+
+/// Buckets without the device that they are of.
+fn series_columns<'s, I: Iterator<Item = (u64, &'s Bucket)> + 's>(each: impl Fn() -> I) -> Vec<Column> {
+    let mut columns = vec![Column::wide(each().map(|(begin, _)| begin))];
+    columns.extend(categories(|category| each().map(move |(_, bucket)| bucket.live[category])));
+    columns.push(Column::wide(each().map(|(_, bucket)| bucket.reserved)));
+    columns
 }
 
 /// One column a category, in the order of the tables: weights first, unknown last.

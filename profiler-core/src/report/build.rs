@@ -13,6 +13,42 @@ use super::{
     ProcessReport, Report, Rows, SCHEMA_VERSION, Snapshot, Spread, StepReport, TelemetryReport, Totals, seconds,
 };
 
+/// What stands for host memory where a device's UUID stands.
+pub(crate) const HOST: &str = "host";
+
+/// Whose memory a moment is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The model's position of a device.
+    Device(usize),
+    Host,
+}
+
+impl Place {
+    fn text(self, model: &Model) -> String {
+        match self {
+            Place::Device(device) => device_text(model, device),
+            Place::Host => HOST.to_owned(),
+        }
+    }
+
+    fn figures(self, settled: &Settled) -> &DeviceFigures {
+        match self {
+            Place::Device(device) => &settled.devices[device],
+            Place::Host => &settled.host,
+        }
+    }
+
+    /// True for what its live bytes count.
+    fn counts(self, model: &Model, allocation: &Allocation) -> bool {
+        allocation.is_leaf()
+            && match self {
+                Place::Device(device) => allocation.on_device() && model.resolve(allocation.device) as usize == device,
+                Place::Host => allocation.memory.on_host(),
+            }
+    }
+}
+
 impl Model {
     /// The report of the session as it stands. Walks all changes: of the order of 0.1 s a million.
     ///
@@ -22,7 +58,7 @@ impl Model {
         let settled = Settled::of(self);
         let mut report = build(self, &settled);
         report.asked = instant.asked();
-        report.at = at(self, &settled, instant)?;
+        (report.at, report.host.at) = at(self, &settled, instant)?;
         Ok(report)
     }
 }
@@ -50,7 +86,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
     let peak_device = peak_device(settled);
     let snapshot = |state: fn(&DeviceFigures) -> Option<State>| {
         let device = peak_device?;
-        Some(snapshot(model, settled, device, state(&settled.devices[device])?))
+        Some(snapshot(model, settled, Place::Device(device), state(&settled.devices[device])?))
     };
     let mut report = Report {
         schema_version: SCHEMA_VERSION,
@@ -74,11 +110,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
                 settled.devices[device].steps.iter().map(move |step| step_figures(&uuid, step))
             })
             .collect(),
-        host: HostReport {
-            peak: settled.host_peak.map(|state| extreme(&state, state.rows.live_bytes())).unwrap_or_default(),
-            at_peak: settled.host_peak.map(|state| Rows::from(&state.rows)).unwrap_or_default(),
-            at_end: Rows::from(&settled.host_end.rows),
-        },
+        host: host_report(model, settled),
         totals: totals(model),
         dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
         findings: Vec::new(),
@@ -87,6 +119,21 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
     let evidence = findings::Evidence::new(model, &settled.lifetimes, devices, &settled.markers);
     report.findings = findings::detect(&evidence);
     report
+}
+
+fn host_report(model: &Model, settled: &Settled) -> HostReport {
+    let figures = &settled.host;
+    let peak = figures.live;
+    let held = peak.is_some();
+    HostReport {
+        peak: peak.map(|state| extreme(&state, state.rows.live_bytes())).unwrap_or_default(),
+        at_peak: peak.map(|state| Rows::from(&state.rows)).unwrap_or_default(),
+        at_end: Rows::from(&figures.end.rows),
+        moment: peak.map(|state| snapshot(model, settled, Place::Host, state)),
+        end: held.then(|| snapshot(model, settled, Place::Host, figures.end)),
+        at: None,
+        steps: figures.steps.iter().filter(|_| held).map(|step| step_figures(HOST, step)).collect(),
+    }
 }
 
 /// Positions of the devices that stand for themselves.
@@ -258,77 +305,107 @@ pub(crate) fn live_at<'m>(
     device: usize,
     order: u32,
 ) -> impl Iterator<Item = (&'m Allocation, Lifetime)> + use<'m> {
-    let here = move |allocation: &Allocation| {
-        allocation.is_leaf() && allocation.on_device() && model.resolve(allocation.device) as usize == device
-    };
+    live_in(model, lifetimes, Place::Device(device), order)
+}
+
+fn live_in<'m>(
+    model: &'m Model,
+    lifetimes: &'m [Lifetime],
+    place: Place,
+    order: u32,
+) -> impl Iterator<Item = (&'m Allocation, Lifetime)> + use<'m> {
     model
         .allocations
         .iter()
         .zip(lifetimes.iter().copied())
-        .filter(move |(allocation, lifetime)| lifetime.spans(order) && here(allocation))
+        .filter(move |(allocation, lifetime)| lifetime.spans(order) && place.counts(model, allocation))
 }
 
 /// A state in detail.
-pub(crate) fn snapshot(model: &Model, settled: &Settled, device: usize, state: State) -> Snapshot {
+fn snapshot(model: &Model, settled: &Settled, place: Place, state: State) -> Snapshot {
     let mut tops = Tops::default();
     let sites = Sites::of(&model.stacks, &model.names);
     let mut scope = None;
-    for (allocation, lifetime) in live_at(model, &settled.lifetimes, device, state.order) {
+    for (allocation, lifetime) in live_in(model, &settled.lifetimes, place, state.order) {
         if lifetime.birth == state.order {
             scope = Some(model.scope(allocation.scope)).filter(|scope| !scope.is_empty());
         }
         tops.add(held(model, &sites, allocation, lifetime));
     }
     let moment = Moment {
-        device: device_text(model, device),
+        device: place.text(model),
         state,
         phase: model.name(state.phase),
         scope,
-        sample: settled.devices[device].sample_near(&state).copied(),
+        sample: place.figures(settled).sample_near(&state).copied(),
     };
     moment.snapshot(&tops, model)
 }
 
-fn at(model: &Model, settled: &Settled, instant: Instant) -> Result<Option<Snapshot>, InstantError> {
+/// The moment on a device, and of host memory, where each has it.
+fn at(
+    model: &Model,
+    settled: &Settled,
+    instant: Instant,
+) -> Result<(Option<Snapshot>, Option<Snapshot>), InstantError> {
+    let host = settled.host.live.is_some();
     let largest = |states: Vec<(usize, State)>| {
         states.into_iter().max_by_key(|(device, state)| (state.rows.live_bytes(), std::cmp::Reverse(*device)))
     };
-    let found = match instant {
-        Instant::Peak => None,
-        Instant::End => peak_device(settled).map(|device| (device, settled.devices[device].end)),
-        Instant::Step(number) => {
-            let peak = |device: usize| {
-                let step = settled.devices[device].steps.iter().find(|step| step.number == number)?;
-                Some((device, step.peak))
-            };
-            Some(largest(named_devices(model).filter_map(peak).collect()).ok_or(InstantError::NoStep(number))?)
+    let (found, of_host) = match instant {
+        Instant::Peak => (None, None),
+        Instant::End => {
+            (peak_device(settled).map(|device| (device, settled.devices[device].end)), Some(settled.host.end))
         }
-        Instant::Time(time) => largest(states_at(model, settled, time)),
+        Instant::Step(number) => {
+            let peak =
+                |figures: &DeviceFigures| figures.steps.iter().find(|step| step.number == number).map(|step| step.peak);
+            let peaks = named_devices(model).filter_map(|device| Some((device, peak(&settled.devices[device])?)));
+            let found = (largest(peaks.collect()), peak(&settled.host));
+            if found.0.is_none() && (found.1.is_none() || !host) {
+                return Err(InstantError::NoStep(number));
+            }
+            found
+        }
+        Instant::Time(time) => {
+            let (devices, of_host) = states_at(model, settled, time);
+            (largest(devices), Some(of_host))
+        }
     };
-    let mut snapshot = found.map(|(device, state)| snapshot(model, settled, device, state));
-    if let (Some(snapshot), Instant::Time(_)) = (&mut snapshot, instant) {
-        // A time lies between changes: no allocation made it.
-        snapshot.scope = None;
-    }
-    Ok(snapshot)
+    let snapshot = |(place, state): (Place, State)| {
+        let mut snapshot = snapshot(model, settled, place, state);
+        if let Instant::Time(_) = instant {
+            // A time lies between changes: no allocation made it.
+            snapshot.scope = None;
+        }
+        snapshot
+    };
+    let found = found.map(|(device, state)| (Place::Device(device), state));
+    let of_host = of_host.filter(|_| host).map(|state| (Place::Host, state));
+    Ok((found.map(snapshot), of_host.map(snapshot)))
 }
 
-/// Each device right after the last change at or before a time.
-fn states_at(model: &Model, settled: &Settled, time: Nanoseconds) -> Vec<(usize, State)> {
+/// Each device, and host memory, right after the last change at or before a time.
+fn states_at(model: &Model, settled: &Settled, time: Nanoseconds) -> (Vec<(usize, State)>, State) {
     let order = Merge::new(model, &settled.exits, &Walked::default()).take_while(|moment| moment.time <= time).last();
     let Some(order) = order.map(|moment| moment.order) else {
-        return named_devices(model).map(|device| (device, State { time, ..State::default() })).collect();
+        let nothing = State { time, ..State::default() };
+        return (named_devices(model).map(|device| (device, nothing)).collect(), nothing);
     };
     let phases = settled.markers.iter().filter(|moment| moment.time <= time);
     let phase = phases.rev().find_map(|moment| model.markers[moment.marker as usize].phase()).unwrap_or_default();
     let state = |figures: &DeviceFigures| State { phase, ..figures.state_at(order, time) };
     let mut states: Vec<State> = settled.devices.iter().map(state).collect();
+    let mut host = state(&settled.host);
     for (allocation, lifetime) in model.allocations.iter().zip(&settled.lifetimes) {
-        if lifetime.spans(order)
-            && let Some(state) = states.get_mut(model.resolve(allocation.device) as usize)
-        {
+        if !lifetime.spans(order) {
+            continue;
+        }
+        if allocation.memory.on_host() {
+            host.enter(allocation);
+        } else if let Some(state) = states.get_mut(model.resolve(allocation.device) as usize) {
             state.enter(allocation);
         }
     }
-    named_devices(model).map(|device| (device, states[device])).collect()
+    (named_devices(model).map(|device| (device, states[device])).collect(), host)
 }

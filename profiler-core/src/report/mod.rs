@@ -23,7 +23,7 @@ pub use group::{Group, lies_in};
 pub use instant::{Instant, InstantError};
 pub use text::{Style, circumstances, finding, text};
 
-pub(crate) use build::{build, device_text, live_at, named_devices};
+pub(crate) use build::{HOST, build, device_text, live_at, named_devices};
 pub(crate) use group::{Groups, Together, pattern, together};
 pub(crate) use snapshot::{Held, Moment, Tops, Words};
 
@@ -63,7 +63,7 @@ pub struct Report {
     /// Which moment was asked for, when it was not the peak: `end`, `step:N` or `time:S`.
     #[serde(default)]
     pub asked: Option<String>,
-    /// The moment that was asked for, when it was not the peak.
+    /// The moment that was asked for, when it was not the peak; `null` when there was no device memory then.
     pub at: Option<Snapshot>,
     /// Steps, by device and in the order in which they began.
     pub steps: Vec<StepReport>,
@@ -315,10 +315,10 @@ pub struct ProcessReport {
     pub ended: bool,
 }
 
-/// One moment on one device.
+/// One moment on one device, or of host memory.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
-    /// UUID of the device.
+    /// UUID of the device; `host` for host memory.
     pub device: String,
     /// `live`: what `bytes` counts.
     pub of: String,
@@ -334,7 +334,7 @@ pub struct Snapshot {
     pub scope: Option<String>,
     /// Live bytes by category.
     pub by_category: ByCategory,
-    /// The device's ledger at this moment.
+    /// The ledger of the device, or of host memory, at this moment.
     pub ledger: Ledger,
     /// The groups of alike allocations that hold most.
     #[serde(default)]
@@ -389,10 +389,10 @@ pub struct LargeAllocation {
     pub address: u64,
 }
 
-/// One step on one device.
+/// One step on one device, or of host memory.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StepReport {
-    /// UUID of the device.
+    /// UUID of the device; `host` for host memory.
     pub device: String,
     /// Its number.
     pub step: u64,
@@ -408,8 +408,9 @@ pub struct StepReport {
     pub live_at_end: Option<u64>,
 }
 
-/// Host memory: pinned, and CPU tensors of a framework.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// Host memory of all processes: pinned, and CPU tensors of a framework. It is no part of any device's memory, and in no sum of
+/// one.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostReport {
     /// Largest live bytes.
     pub peak: Extreme,
@@ -417,6 +418,18 @@ pub struct HostReport {
     pub at_peak: Rows,
     /// The rows at the end.
     pub at_end: Rows,
+    /// The moment of the peak in detail; `null` when nothing was allocated.
+    #[serde(default)]
+    pub moment: Option<Snapshot>,
+    /// The last moment before memory was only given back, as a device's.
+    #[serde(default)]
+    pub end: Option<Snapshot>,
+    /// The moment that was asked for, when it was not the peak.
+    #[serde(default)]
+    pub at: Option<Snapshot>,
+    /// Steps, in the order in which they began.
+    #[serde(default)]
+    pub steps: Vec<StepReport>,
 }
 
 /// Counts over the session.

@@ -242,6 +242,11 @@ impl DeviceTrack {
         DeviceTrack { figures, ..self.clone() }
     }
 
+    /// True when anything was ever counted in its sums.
+    pub fn held_any(&self) -> bool {
+        self.driver_event.is_some() || self.figures.live.is_some()
+    }
+
     /// The series as it is now.
     pub fn series(&self) -> &super::Series {
         &self.drawing.series

@@ -62,7 +62,7 @@ pub struct Extreme {
     pub step: Option<u64>,
 }
 
-/// A device's ledgers right after one change.
+/// The ledgers of a device, or of host memory, right after one change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
     /// Position of the change in the session's order.
@@ -73,7 +73,7 @@ pub struct State {
     pub step: Option<u64>,
     /// In which phase, a name.
     pub phase: u32,
-    /// Device memory.
+    /// Device memory; of host memory, that.
     pub rows: EventRows,
     /// Managed memory.
     pub managed: EventRows,
@@ -133,12 +133,13 @@ pub struct DeviceFigures {
 }
 
 impl State {
-    /// Takes in an allocation that is live at this moment.
+    /// Takes in an allocation that is live at this moment, of the device, or of host memory.
     pub(crate) fn enter(&mut self, allocation: &Allocation) {
         match allocation.memory {
-            MemoryKind::Host | MemoryKind::Pageable => {}
             MemoryKind::Managed => self.managed.enter(allocation),
-            MemoryKind::Device | MemoryKind::Pool => self.rows.enter(allocation),
+            MemoryKind::Device | MemoryKind::Pool | MemoryKind::Host | MemoryKind::Pageable => {
+                self.rows.enter(allocation)
+            }
         }
     }
 }
@@ -204,9 +205,8 @@ pub(crate) struct Settled {
     pub changes: u32,
     /// By the model's position of the device.
     pub devices: Vec<DeviceFigures>,
-    /// Pinned host memory: where its live bytes were largest, and at the end.
-    pub host_peak: Option<State>,
-    pub host_end: State,
+    /// Host memory.
+    pub host: DeviceFigures,
     pub markers: Vec<MarkerMoment>,
     /// Times of births and deaths come from here: when each process that ended gave back what it held.
     pub exits: Vec<Option<Nanoseconds>>,

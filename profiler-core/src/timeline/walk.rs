@@ -1,7 +1,7 @@
 //! A walk over a model's changes in the order of time, which goes on when more have come.
 //!
-//! Owns: which change concerns which part of the session (each device, pinned host memory, and where wanted each process and
-//! all together), the lifetimes, and the times of positions. Refuses: sums (`device`), and facts that come late (`late`).
+//! Owns: which change concerns which part of the session (each device, host memory, and where wanted each process and all
+//! together), the lifetimes, and the times of positions. Refuses: sums (`device`), and facts that come late (`late`).
 //!
 //! Over a whole session the order is exact. While it runs, what one process did is read in parts, a fraction of a second
 //! each: what is read later than it happened counts from then on.
@@ -22,7 +22,7 @@ use super::{ALIVE, Lifetime, MarkerMoment};
 pub(crate) struct Walk {
     /// By the model's position of the device.
     pub devices: Vec<DeviceTrack>,
-    /// Pinned host memory.
+    /// Host memory of all processes: pinned, and CPU tensors. It has the steps and phases of all of them.
     pub host: DeviceTrack,
     /// All devices together, and each process, where they are wanted.
     pub all: Option<DeviceTrack>,
@@ -88,6 +88,16 @@ impl Walk {
     pub fn finish(&mut self, last: Nanoseconds) {
         self.end_processes_before(Nanoseconds(u64::MAX));
         self.tracks().for_each(|track| track.finish(last));
+    }
+
+    /// True once the driver has given device memory, or managed memory.
+    pub fn has_device_memory(&self) -> bool {
+        self.devices.iter().any(DeviceTrack::held_any)
+    }
+
+    /// True once there was host memory that is recorded.
+    pub fn has_host_memory(&self) -> bool {
+        self.host.held_any()
     }
 
     /// All parts.
@@ -227,7 +237,7 @@ impl Walk {
         for device in &self.process_devices[process] {
             self.devices[*device as usize].end_process(process, exit);
         }
-        for track in self.all.iter_mut().chain(self.processes.get_mut(process)) {
+        for track in self.all.iter_mut().chain(self.processes.get_mut(process)).chain([&mut self.host]) {
             track.end_process(process, exit);
         }
     }
@@ -251,7 +261,7 @@ impl Walk {
     fn marker(&mut self, model: &Model, moment: &Moment, number: u32) {
         let Moment { order, time, process, .. } = *moment;
         let (mut device, mut state) = (None, None);
-        let parts = self.all.iter_mut().chain(self.processes.get_mut(process));
+        let parts = self.all.iter_mut().chain(self.processes.get_mut(process)).chain([&mut self.host]);
         match &model.markers[number as usize].kind {
             MarkerKind::Step(step) => {
                 let number = model.steps.value(*step);

@@ -233,8 +233,14 @@ fn compare_categories(report: &Report, world: &World) -> Result<(), TestCaseErro
             .unwrap_or(0);
         prop_assert_eq!(reported.bytes, largest, "{}", category.name());
     }
-    let host = world.history(&Place::Host).into_iter().map(|(_, sums, _, _)| sums.live_bytes()).max().unwrap_or(0);
+    let history = world.history(&Place::Host);
+    let host = history.iter().map(|(_, sums, _, _)| sums.live_bytes()).max().unwrap_or(0);
     prop_assert_eq!(report.host.peak.bytes, host);
+    if let Some(moment) = &report.host.moment {
+        let at = history.iter().find(|(_, sums, _, _)| sums.live_bytes() == host).expect("a peak");
+        prop_assert_eq!((moment.bytes, moment.step), (host, at.2));
+        prop_assert_eq!(moment.by_category.numbers(), at.1.live);
+    }
     Ok(())
 }
 
@@ -249,7 +255,7 @@ fn compare_profile(model: &Model, last: u64) -> Result<(), TestCaseError> {
     prop_assert_eq!(profile.verify().expect("readable").disagreements, Vec::<String>::new());
     let times =
         [0, last / 3, last / 2, last].map(|time| Instant::Time(memscope_core::journal::entry::Nanoseconds(time)));
-    let steps = written.steps.iter().map(|step| Instant::Step(step.step));
+    let steps = written.steps.iter().chain(&written.host.steps).map(|step| Instant::Step(step.step));
     for instant in [Instant::Peak, Instant::End].into_iter().chain(times).chain(steps) {
         prop_assert_eq!(profile.report(instant).expect("a report"), report(instant), "{}", instant);
     }

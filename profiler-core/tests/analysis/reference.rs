@@ -416,8 +416,12 @@ impl World {
         };
         // A marker counts for the devices that its process ever named or used.
         let named: Vec<(usize, u32)> = self.names.keys().copied().chain(self.used.iter().copied()).collect();
+        // Those of all processes count for host memory.
         let concerned = |process: usize| {
-            named.iter().any(|(other, ordinal)| *other == process && Some(&self.device(process, *ordinal)) == name)
+            name.is_none()
+                || named
+                    .iter()
+                    .any(|(other, ordinal)| *other == process && Some(&self.device(process, *ordinal)) == name)
         };
         let steps: Vec<(When, u64)> = self.steps.iter().copied().filter(|(when, _)| concerned(when.1)).collect();
         let mut moments: Vec<(When, Deed)> = steps.iter().map(|(when, _)| (*when, Deed::Took)).collect();

@@ -116,6 +116,68 @@ fn the_last_step_ends_with_its_process_when_all_went_well() {
     assert_eq!(last(&both), (Some(4.0), Some(20 * MIB)));
 }
 
+/// A training on the CPU: tensors of a framework, without any device. 40 MiB of weights; in each of two steps 3 x 8 MiB of
+/// activations, 40 MiB of gradients while one activation still lives.
+fn on_the_cpu() -> Trace {
+    let mut trace = Trace::new(&["python", "train.py"], None);
+    trace.process(0, 7);
+    trace.push(0, "net");
+    trace.tensor(0, 0x1000_0000, 40 * MIB, Category::Weights, "net.0.weight");
+    trace.pop(0);
+    for step in 1..=2 {
+        trace.now = step * 1_000_000_000;
+        trace.step(0, step);
+        trace.phase(0, "forward");
+        for layer in 0..3 {
+            trace.now += 10_000_000;
+            trace.push(0, &format!("net.{layer}"));
+            let name = format!("net.{layer}.out");
+            trace.tensor(0, 0x2000_0000 + layer * 0x0100_0000, 8 * MIB, Category::Activations, &name);
+            trace.pop(0);
+        }
+        trace.phase(0, "backward");
+        for layer in 1..3 {
+            trace.now += 10_000_000;
+            trace.free(0, 0x2000_0000 + layer * 0x0100_0000);
+        }
+        trace.tensor(0, 0x3000_0000, 40 * MIB, Category::Gradients, "net.0.weight.grad");
+        trace.free(0, 0x2000_0000);
+        trace.now += 10_000_000;
+        trace.free(0, 0x3000_0000);
+    }
+    trace.now += 10_000_000;
+    trace.ended(0);
+    trace.end(0);
+    trace
+}
+
+#[test]
+fn a_training_on_the_cpu_is_explained_by_its_host_memory() {
+    let trace = on_the_cpu();
+    let whole = report(&trace, "peak");
+    insta::assert_snapshot!("on_the_cpu", text(&whole, Style::Plain));
+    assert!(whole.peak.is_none() && whole.steps.is_empty(), "there is no device memory");
+    let peak = whole.host.moment.as_ref().expect("something was live");
+    // Weights, the first activation, gradients.
+    assert_eq!((peak.bytes, whole.host.peak.bytes, peak.by_category.gradients), (88 * MIB, 88 * MIB, 40 * MIB));
+    assert_eq!((peak.step, peak.phase.as_deref(), peak.device.as_str()), (Some(1), Some("backward"), "host"));
+    let scopes: Vec<_> = peak.top_scopes.iter().map(|scope| (scope.scope.as_str(), scope.bytes)).collect();
+    assert_eq!(scopes, [("", 40 * MIB), ("net", 40 * MIB), ("net.0", 8 * MIB)]);
+    assert_eq!(peak.ledger.rows.reserved, 88 * MIB);
+    let steps: Vec<_> = whole.host.steps.iter().map(|step| (step.step, step.peak.bytes, step.live_at_end)).collect();
+    assert_eq!(steps, [(1, 88 * MIB, Some(40 * MIB)), (2, 88 * MIB, Some(40 * MIB))]);
+    assert_eq!(whole.host.end.as_ref().map(|end| end.bytes), Some(whole.host.at_end.live));
+    // Moments.
+    let at = |moment: &str| report(&trace, moment).host.at.expect("a moment");
+    let two = at("step:2");
+    assert_eq!((two.step, two.bytes), (Some(2), 88 * MIB));
+    let forward = at("time:2.025");
+    assert_eq!((forward.step, forward.phase.as_deref(), forward.bytes), (Some(2), Some("forward"), 56 * MIB));
+    insta::assert_snapshot!("on_the_cpu_at_time", text(&report(&trace, "time:2.025"), Style::Plain));
+    let missing = trace.model().report(Instant::Step(3)).expect_err("there is no step 3");
+    assert_eq!(missing.to_string(), "the session has no step 3");
+}
+
 /// A process that runs out of memory in the backward pass.
 pub fn out_of_memory() -> Trace {
     let mut trace = Trace::new(&["python", "train.py"], None);

@@ -93,6 +93,14 @@ impl Trace {
         self.event(process, Event::Tag { address, name, category, origin: Origin::Tagged });
     }
 
+    /// A tensor of a framework on the CPU.
+    pub fn tensor(&mut self, process: u32, address: u64, bytes: u64, category: Category, name: &str) {
+        let name = self.name(process, name);
+        let (device, memory) = (memscope_wire::event::NO_DEVICE, MemoryKind::Pageable);
+        self.event(process, Event::Alloc { address, bytes, requested: bytes, stream: 0, device, row: 9, memory });
+        self.event(process, Event::Tag { address, name, category, origin: Origin::Tagged });
+    }
+
     pub fn free(&mut self, process: u32, address: u64) -> u64 {
         self.event(process, Event::Free { address, stream: 0, row: 4 })
     }

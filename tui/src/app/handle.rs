@@ -188,12 +188,16 @@ impl App {
     fn change_target(&mut self, command: Command, key: &KeyEvent) {
         let (devices, processes) = (self.answer.devices.len(), self.answer.processes.len());
         // One process is the total, as far as event rows go; it is a target of its own only beside others.
-        let processes = if processes > 1 { processes } else { 0 };
-        let count = 1 + devices + processes;
+        // So is host memory, which has no parts.
+        let alone = self.answer.of_host && self.target == Target::All;
+        let processes = if processes > 1 && !alone { processes } else { 0 };
+        let host = usize::from(self.answer.has_host && !alone);
+        let count = 1 + devices + processes + host;
         let position = match self.target {
             Target::All => 0,
             Target::Device(device) => 1 + usize::from(device),
             Target::Process(process) => 1 + devices + process as usize,
+            Target::Host => 1 + devices + processes,
         };
         let digit = match key.code {
             KeyCode::Char(char) => char.to_digit(10).unwrap_or(0) as usize,
@@ -216,6 +220,7 @@ impl App {
         self.target = match to {
             0 => Target::All,
             device if device <= devices => Target::Device((device - 1) as u16),
+            host if host == 1 + devices + processes => Target::Host,
             process => Target::Process((process - 1 - devices) as u32),
         };
     }

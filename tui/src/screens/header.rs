@@ -151,11 +151,13 @@ fn draw_tabs(app: &App, canvas: &mut Canvas, line: Rect) {
 pub(super) fn target(app: &App) -> String {
     let answer = &app.answer;
     match app.target {
+        _ if answer.of_host => "host memory".to_owned(),
         Target::All => match (answer.devices.len(), answer.processes.len()) {
             (0 | 1, 0 | 1) => "total".to_owned(),
             (0 | 1, processes) => format!("all {processes} processes"),
             (devices, _) => format!("{devices} GPUs in use"),
         },
+        Target::Host => "host memory".to_owned(),
         Target::Device(device) => format!("GPU {}", answer.gpu(device.into())),
         Target::Process(process) => match answer.processes.get(process as usize) {
             None => format!("process {process}"),

@@ -133,9 +133,9 @@ fn draw_rows(app: &App, canvas: &mut Canvas, now: &MomentView, rows: &[Row], are
         items.push((" ", plain, "managed, apart".to_owned(), units::bytes(now.state.managed.reserved)));
     }
     if now.host.reserved > 0 {
-        items.push((" ", plain, "pinned host".to_owned(), units::bytes(now.host.reserved)));
+        items.push((" ", plain, "host memory".to_owned(), units::bytes(now.host.reserved)));
     }
-    if sample(now).is_none() {
+    if sample(now).is_none() && !app.answer.of_host {
         let why = match app.target {
             Target::All if app.answer.devices.len() > 1 => "of one GPU only (Tab)",
             Target::Process(_) => "of one GPU only (Tab)",

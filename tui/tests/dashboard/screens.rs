@@ -1,5 +1,6 @@
 //! Snapshots of the whole dashboard.
 
+use crossterm::event::KeyCode;
 use memscope_core::explorer::Explorer;
 use memscope_tui::glyphs::{ASCII, UNICODE};
 use memscope_tui::output::Output;
@@ -31,6 +32,17 @@ fn overview() {
 #[test]
 fn overview_at_the_peak() {
     in_all_sizes("overview_peak", &sessions::training(), "p");
+}
+
+#[test]
+fn a_program_on_the_cpu_is_its_host_memory() {
+    let mut view = View::new(&sessions::on_the_cpu(), (120, 40));
+    insta::assert_snapshot!("on_the_cpu_120x40", view.press("p").text());
+    insta::assert_snapshot!("on_the_cpu_steps_120x40", view.press("t").text());
+    // It is all there is: no other target.
+    let before = view.press("op").text();
+    view.key(KeyCode::Tab);
+    assert_eq!(view.text(), before);
 }
 
 #[test]

@@ -61,6 +61,26 @@ fn model(trace: &mut Trace, scale: u64) {
     trace.allocate(POOL + 0x10_0000_0000, 2 * GIB * scale);
 }
 
+/// Two steps on the CPU, without a device.
+pub fn on_the_cpu() -> Trace {
+    let mut trace = Trace::new(Trace::session(&["python", "train.py"], None));
+    trace.add_process(4242, None);
+    trace.push("Net");
+    trace.tensor(0x10_0000_0000, 64 * MIB, Category::Weights, "layer.weight");
+    for number in 1..=2 {
+        trace.now += SECOND;
+        trace.step(number);
+        trace.phase("forward");
+        trace.push("layer");
+        trace.tensor(0x20_0000_0000, number * 100 * MIB, Category::Activations, "layer.out");
+        trace.pop();
+        trace.phase("backward");
+        trace.now += SECOND;
+        trace.free(0x20_0000_0000);
+    }
+    trace
+}
+
 /// Forward and backward pass of one step; `leak` bytes of it stay.
 fn step(trace: &mut Trace, number: u64, scale: u64, leak: u64) {
     trace.step(number);

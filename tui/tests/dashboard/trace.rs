@@ -110,6 +110,13 @@ impl Trace {
         self.event(Event::Alloc { address, bytes, requested: bytes, stream: 0, device, row: MALLOC, memory });
     }
 
+    /// A framework's tensor on the CPU, with a tag.
+    pub fn tensor(&mut self, address: u64, bytes: u64, category: Category, name: &str) {
+        let (device, memory) = (NO_DEVICE, MemoryKind::Pageable);
+        self.event(Event::Alloc { address, bytes, requested: bytes, stream: 0, device, row: MALLOC, memory });
+        self.tag(address, category, name);
+    }
+
     pub fn free(&mut self, address: u64) {
         self.event(Event::Free { address, stream: 0, row: FREE });
     }

@@ -338,6 +338,7 @@ fn devices(ui: &mut Ui, context: &mut ViewContext<'_>) {
             format!("GPU {}", ordinal.unwrap_or(position.into()))
         }
         Target::Process(_) => "one process".to_owned(),
+        Target::Host => "host memory".to_owned(),
     };
     let label = ui.label(RichText::new("device").color(context.theme.faint()));
     let all = [Target::All].into_iter().chain((0..context.answer.devices.len()).map(|at| Target::Device(at as u16)));

@@ -125,6 +125,7 @@ pub fn ui(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, rows: &Rows, mu
 fn name(context: &ViewContext<'_>, target: Target) -> String {
     match target {
         Target::All => "all".to_owned(),
+        Target::Host => "host memory".to_owned(),
         Target::Device(position) => {
             format!("GPU {}", context.answer.gpu(position.into()))
         }

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use crate::allocation::flag;
 
-use super::super::history::{History, Lane};
+use super::super::history::History;
 use super::super::rows::pick;
 use super::make::Chosen;
 use super::{AddressSpan, BandsView, SegmentBand};
@@ -68,7 +68,7 @@ pub(super) fn lay(history: &History, chosen: &Chosen<'_>, view: &mut BandsView) 
 
 /// The containers that live within the range.
 fn containers(history: &History, chosen: &Chosen<'_>) -> Vec<u32> {
-    let (source, lane) = (chosen.source, Lane::Device(chosen.part));
+    let (source, lane) = (chosen.source, chosen.part.lane());
     let is_container = |id: &u32| {
         let allocation = source.allocation(*id);
         allocation.is(flag::CONTAINER) && lane.counts(source.model, allocation)

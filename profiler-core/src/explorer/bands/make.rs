@@ -10,7 +10,7 @@ use crate::journal::entry::Nanoseconds;
 use crate::report::pattern;
 
 use super::super::filter::Filter;
-use super::super::history::{History, Lane, Source, choose};
+use super::super::history::{History, Source, choose};
 use super::super::part::{Part, Positions};
 use super::super::query::{BandOrder, BandsQuery};
 use super::super::rows::pick;
@@ -49,7 +49,7 @@ pub(in crate::explorer) fn view(
     if range.is_empty() {
         return view;
     }
-    let lane = Lane::Device(part);
+    let lane = part.lane();
     let sums = history.sums(source, lane);
     let after = history.last_before(source, Nanoseconds(range.start.0.saturating_add(1)));
     let until = history.last_before(source, range.end).max(after);

@@ -10,7 +10,6 @@ use crate::ledger::Sum;
 use crate::timeline::Walk;
 
 use super::super::filter::Filter;
-use super::super::history::Lane;
 use super::super::part::{Part, order_at};
 use super::{FlameBy, Frame};
 
@@ -124,7 +123,7 @@ impl Weights {
         };
         let prepared = (!filter.is_empty()).then(|| filter.prepare(model));
         let tree = Tree::of(model, by);
-        let lane = Lane::Device(part);
+        let lane = part.lane();
         let mut places = Places::of(tree);
         for (allocation, lifetime) in model.allocations.iter().zip(&walk.lifetimes) {
             let meant = match kind {

@@ -12,7 +12,7 @@ pub use findings::circumstances;
 use crate::findings::{Detail, Finding, Severity};
 
 use super::units::{bytes, count, exact, share, time};
-use super::{ByCategory, DeviceReport, Instant, Report, StepReport};
+use super::{ByCategory, DeviceReport, Instant, Report, Snapshot, StepReport};
 
 /// How the text is dressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,16 +37,17 @@ pub fn text(report: &Report, style: Style) -> String {
     let findings = report.findings.iter().filter(|finding| !short(finding));
     let (errors, others): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.severity == Severity::Error);
     page.findings(&errors);
-    if let Some(at) = &report.at {
+    if report.peak.is_none() && report.host.peak.bytes > 0 {
+        page.host_alone(report);
+    } else if let Some(at) = &report.at {
         page.snapshot(report, at, &moment_title(report.asked.as_deref()));
-        page.peak_line(report);
+        page.peak_line(&report.peak);
     } else if let Some(peak) = &report.peak {
         page.snapshot(report, peak, "Peak");
-        page.steps(report);
+        let steps: Vec<&StepReport> = report.steps.iter().filter(|step| step.device == peak.device).collect();
+        page.steps(&steps);
         page.devices(report);
         page.host(report);
-    } else {
-        page.host_alone(report);
     }
     page.findings(&others);
     page.simulated(report);
@@ -158,9 +159,7 @@ impl Page {
         }
     }
 
-    fn steps(&mut self, report: &Report) {
-        let Some(peak) = &report.peak else { return };
-        let steps: Vec<&StepReport> = report.steps.iter().filter(|step| step.device == peak.device).collect();
+    fn steps(&mut self, steps: &[&StepReport]) {
         if steps.is_empty() {
             return;
         }
@@ -211,15 +210,17 @@ impl Page {
         }
     }
 
-    /// Of a program without a device: its tensors on the CPU.
+    /// Of a program without device memory: its tensors on the CPU, and what it has pinned.
     fn host_alone(&mut self, report: &Report) {
-        let peak = &report.host.peak;
-        if peak.bytes == 0 {
-            return;
+        let host = &report.host;
+        self.line("No device memory: all figures are of host memory (CPU tensors, pinned memory).");
+        if let Some(at) = &host.at {
+            self.snapshot(report, at, &moment_title(report.asked.as_deref()));
+            self.peak_line(&host.moment);
+        } else if let Some(peak) = &host.moment {
+            self.snapshot(report, peak, "Peak of host memory");
+            self.steps(&host.steps.iter().collect::<Vec<_>>());
         }
-        self.title("Host memory");
-        self.line(format!("  at most {}, at {}:", exact(peak.bytes), time(peak.time_s)));
-        self.categories("    ", &report.host.at_peak.by_category, peak.bytes);
     }
 
     /// Each category that holds something, and its share of `whole`.
@@ -229,8 +230,8 @@ impl Page {
         }
     }
 
-    fn peak_line(&mut self, report: &Report) {
-        if let Some(peak) = &report.peak {
+    fn peak_line(&mut self, peak: &Option<Snapshot>) {
+        if let Some(peak) = peak {
             self.line("");
             let step = peak.step.map_or(String::new(), |step| format!(", step {step}"));
             self.line(format!(

@@ -3,7 +3,7 @@
 //! Owns: their layout. Refuses: to fill in what telemetry did not tell.
 
 use crate::report::units::{bytes, exact, grouped, share, signed_bytes, time};
-use crate::report::{DeviceLedger, DeviceReport, Ledger, Report, Snapshot};
+use crate::report::{DeviceLedger, DeviceReport, HOST, Ledger, Report, Snapshot};
 
 use super::{Page, Style, WIDTH, fit};
 
@@ -20,8 +20,11 @@ impl Page {
         );
         self.line(format!("  {}", fit(&place.join(", "), WIDTH - 2)));
         let device = report.devices.iter().find(|device| device.uuid == at.device);
-        let name = device.and_then(|device| device.name.as_ref()).map_or(String::new(), |name| format!("{name}, "));
-        self.line(format!("  on {}", fit(&format!("{name}{}", at.device), WIDTH - 5)));
+        let host = at.device == HOST;
+        if !host {
+            let name = device.and_then(|device| device.name.as_ref()).map_or(String::new(), |name| format!("{name}, "));
+            self.line(format!("  on {}", fit(&format!("{name}{}", at.device), WIDTH - 5)));
+        }
         self.line("");
         for (name, value) in at.by_category.named() {
             if value > 0 {
@@ -29,7 +32,11 @@ impl Page {
                 self.line(format!("  {name:<12} {bar} {:>11} {:>5.1} %", bytes(value), share(value, at.bytes)));
             }
         }
-        self.ledger(&at.ledger, device);
+        let rows = &at.ledger.rows;
+        // Of host memory that is all there is to say, and mostly nothing that is not said yet.
+        if !host || rows.rounding > 0 || rows.cached > 0 {
+            self.ledger(&at.ledger, device, host);
+        }
         self.tops(at);
     }
 
@@ -40,13 +47,16 @@ impl Page {
         format!("{bar}{}", " ".repeat(BAR - filled))
     }
 
-    fn ledger(&mut self, ledger: &Ledger, device: Option<&DeviceReport>) {
+    fn ledger(&mut self, ledger: &Ledger, device: Option<&DeviceReport>, host: bool) {
         self.title("Ledger at that moment");
         let rows = &ledger.rows;
         self.line(plain(" ", "live", rows.live));
         self.line(plain("+", "rounding", rows.rounding));
         self.line(plain("+", "cached", rows.cached));
         self.line(plain("=", "reserved", rows.reserved));
+        if host {
+            return;
+        }
         if ledger.managed.reserved > 0 {
             self.line(plain(" ", "managed, apart", ledger.managed.reserved));
         }

@@ -9,7 +9,7 @@ use memscope_core::findings::Detail;
 use memscope_core::journal::entry::{Entry, Nanoseconds};
 use memscope_core::ledger::EventRows;
 use memscope_core::profile::{self, Profile};
-use memscope_core::report::{ByCategory, Instant, Report, Rows, Snapshot};
+use memscope_core::report::{ByCategory, HostReport, Instant, Report, Rows, Snapshot};
 use memscope_wire::Category;
 
 use crate::reports::{layers, out_of_memory};
@@ -161,6 +161,41 @@ pub fn compare_with_reports(explorer: &mut Explorer, report: impl Fn(Instant) ->
             .collect();
         assert_eq!(steps, expected);
     }
+    // Older profiles do not have it.
+    if whole.host.moment.is_some() {
+        for (instant, at) in [(Instant::Peak, At::Peak), (Instant::End, At::Live)] {
+            let host = report(instant).host;
+            let snapshot = if instant == Instant::Peak { host.moment } else { host.end }.expect("something was live");
+            let what = format!("host memory, {instant}");
+            compare(&ask(Target::Host, at, None), &snapshot, &what);
+            compare_groups(&ask(Target::Host, at, Some(Grouping::Name)), &snapshot, &what);
+        }
+        for step in &whole.host.steps {
+            let snapshot = report(Instant::Step(step.step)).host.at.expect("a step");
+            let (at, what) = (At::Step(step.step), format!("host memory, step {}", step.step));
+            compare(&ask(Target::Host, at, None), &snapshot, &what);
+        }
+        for time in [0, last / 7, last / 3, last / 2, last * 9 / 10, last, last * 2].map(Nanoseconds) {
+            let snapshot = report(Instant::Time(time)).host.at.expect("a moment");
+            let (at, what) = (At::Time(time), format!("host memory, time {}", time.0));
+            compare(&ask(Target::Host, at, None), &snapshot, &what);
+        }
+        let answer = ask(Target::Host, At::Live, None);
+        let steps: Vec<_> = (answer.steps.iter())
+            .map(|step| (step.number, step.begin.0, step.peak, ByCategory::from_numbers(step.at_peak)))
+            .collect();
+        let expected: Vec<_> = (whole.host.steps.iter())
+            .map(|step| (step.step, nanoseconds(step.begin_s).0, step.peak.bytes, step.by_category))
+            .collect();
+        assert_eq!(steps, expected, "steps of host memory");
+        // Where there is no device memory, that is what is shown unless something else is asked for.
+        if everything.of_host {
+            assert_eq!(
+                (&everything.now.state, &everything.peak, &everything.series),
+                (&answer.now.state, &answer.peak, &answer.series)
+            );
+        }
+    }
     for (process, said) in everything.processes.iter().zip(&whole.processes) {
         assert_eq!((process.pid, process.rank, process.ended), (said.pid, said.rank, said.ended));
     }
@@ -216,6 +251,11 @@ fn compare_overview(overview: &Answer, explorer: &mut Explorer) {
         (state.time, state.step, state.rows, state.managed, moment.phase.clone(), moment.capacity)
     };
     assert_eq!(target, answer.target);
+    if overview.of_host != answer.of_host {
+        // Device memory that nothing was ever asked of, and managed memory, are known from the rows alone.
+        assert!(overview.of_host);
+        return;
+    }
     if overview.devices.is_empty() {
         // A profile holds nothing ready of what has no device.
         return;
@@ -293,5 +333,8 @@ fn an_older_profile_is_told_too() {
             assert!(time_s.take().is_some());
         }
     }
+    // Nor what host memory was made of.
+    let host = std::mem::take(&mut anew.host);
+    anew.host = HostReport { peak: host.peak, at_peak: host.at_peak, at_end: host.at_end, ..HostReport::default() };
     assert_eq!(anew, report(Instant::Peak));
 }

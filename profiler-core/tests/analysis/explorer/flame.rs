@@ -6,7 +6,7 @@ use memscope_core::explorer::{
     At, Explorer, FlameBy, FlameNode, FlameQuery, FlameView, FlameWeight, Limits, Query, Target,
 };
 use memscope_core::journal::entry::Nanoseconds;
-use memscope_wire::{Category, Event, MemoryKind, TextId};
+use memscope_wire::{Category, Event, TextId};
 use proptest::prelude::*;
 
 use super::ended::{explorer, through_a_profile};
@@ -98,10 +98,7 @@ fn check_view(
     let answer = explorer.answer(&query);
     let view = answer.flame.expect("asked for");
     check_sums(&view)?;
-    let counts = |life: &&Life| {
-        let device = matches!(life.memory, MemoryKind::Device | MemoryKind::Pool);
-        life.is_leaf() && device && part.has(world, life)
-    };
+    let counts = |life: &&Life| life.is_leaf() && part.counts(life.memory) && part.has(world, life);
     let root = view.nodes[0].live;
     match &flame.weight {
         FlameWeight::Cursor => prop_assert_eq!(root, answer.now.state.rows.live),

@@ -55,7 +55,7 @@ proptest! {
             whole.apply(entry);
             short.apply(entry);
             if position % rarely == 0 {
-                for target in [Target::All, Target::Device(0), Target::Device(1), Target::Process(0), Target::Process(2)] {
+                for target in [Target::All, Target::Host, Target::Device(0), Target::Device(1), Target::Process(0), Target::Process(2)] {
                     prop_assert_eq!(told(ask(&mut whole, target)), told(ask(&mut short, target)), "{:?}", target);
                 }
             }

@@ -21,6 +21,7 @@ pub enum Part {
     All,
     Device(String),
     Process(usize),
+    Host,
 }
 
 impl Part {
@@ -31,18 +32,28 @@ impl Part {
                 !life.memory.on_host() && !life.outside && world.device(life.process, life.ordinal) == *name
             }
             Part::Process(process) => life.process == *process,
+            Part::Host => life.memory.on_host(),
+        }
+    }
+
+    /// True for memory that its sums are of.
+    pub fn counts(&self, memory: MemoryKind) -> bool {
+        match self {
+            Part::Host => memory.on_host(),
+            _ => matches!(memory, MemoryKind::Device | MemoryKind::Pool),
         }
     }
 }
 
 /// All targets that can be told apart by name.
 pub fn targets(answer: &Answer) -> Vec<(Target, Part)> {
-    let mut targets = vec![(Target::All, Part::All)];
+    let mut targets = vec![(Target::All, if answer.of_host { Part::Host } else { Part::All })];
     for (position, device) in answer.devices.iter().enumerate() {
         if device.uuid.starts_with("GPU-") {
             targets.push((Target::Device(position as u16), Part::Device(plain(&device.uuid))));
         }
     }
+    targets.extend(answer.has_host.then_some((Target::Host, Part::Host)));
     targets
         .extend((0..answer.processes.len()).map(|process| (Target::Process(process as u32), Part::Process(process))));
     targets
@@ -80,19 +91,23 @@ fn compare(
     lives: impl Fn(&Life) -> bool + Copy,
 ) -> Result<(), TestCaseError> {
     let [device, managed, host] = ledgers(world, part, lives);
-    prop_assert_eq!(sums(&answer.now.state.rows), device);
+    // All of a session without device memory is its host memory.
+    let counted = || world.lives.iter().filter(|life| !life.outside);
+    let alone = counted().count() > 0 && counted().all(|life| life.memory.on_host());
+    let of_host = matches!(part, Part::Host);
+    prop_assert_eq!(answer.of_host, of_host);
+    if answer.target == Target::All {
+        prop_assert_eq!(of_host, alone);
+    }
+    prop_assert_eq!(sums(&answer.now.state.rows), if of_host { host } else { device });
     prop_assert_eq!(sums(&answer.now.state.managed), managed);
     if matches!(part, Part::All) {
         prop_assert_eq!(sums(&answer.now.host), host);
     }
     let live: Vec<&Life> = world.lives.iter().filter(|life| lives(life) && part.has(world, life)).collect();
     compare_rows(answer, &live)?;
-    let on_device: Vec<&Life> = live
-        .iter()
-        .copied()
-        .filter(|life| life.is_leaf() && matches!(life.memory, MemoryKind::Device | MemoryKind::Pool))
-        .collect();
-    compare_scopes(answer.scopes.as_deref().expect("asked for"), &on_device, answer)?;
+    let counted: Vec<&Life> = live.iter().copied().filter(|life| life.is_leaf() && part.counts(life.memory)).collect();
+    compare_scopes(answer.scopes.as_deref().expect("asked for"), &counted, answer)?;
     compare_segments(answer, world, &live)
 }
 

@@ -4,7 +4,6 @@ use memscope_core::explorer::{
     Answer, Band, BandOrder, BandsQuery, BandsView, Explorer, Limits, Query, Target, WindowQuery, WindowView,
 };
 use memscope_core::journal::entry::Nanoseconds;
-use memscope_wire::MemoryKind;
 use proptest::prelude::*;
 
 use super::ended::{explorer, through_a_profile};
@@ -16,12 +15,9 @@ fn ask(explorer: &mut Explorer, target: Target, window: WindowQuery, bands: Band
     explorer.answer(&Query { target, window: Some(window), bands: Some(bands), ..Query::default() })
 }
 
-/// Device memory that counts, of a part.
+/// Memory that counts, of a part.
 fn counts<'w>(world: &'w World, part: &'w Part) -> impl Fn(&&Life) -> bool + 'w {
-    |life| {
-        let memory = matches!(life.memory, MemoryKind::Device | MemoryKind::Pool);
-        memory && !life.outside && part.has(world, life)
-    }
+    |life| part.counts(life.memory) && !life.outside && part.has(world, life)
 }
 
 /// All moments at which something of a part began or ended.

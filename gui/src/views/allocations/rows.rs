@@ -132,7 +132,8 @@ impl<'a> Drawn<'a> {
             2 => cell.text(row.origin.name(), faint),
             3 => cell.end_of(name(row), if row.name.is_empty() { faint } else { plain }),
             4 => cell.end_of(&row.scope, plain),
-            LINE => cell.end_of(&row.site, plain),
+            // File and line tell more than the function behind them.
+            LINE => cell.text(&row.site, plain),
             6 => cell.text(&age(self.view, row), plain),
             7 => cell.text(&row.step.map_or(String::new(), |step| step.to_string()), plain),
             GPU => cell.text(&device(self.answer, row), faint),

@@ -88,8 +88,7 @@ fn rows(answer: &Answer, theme: &Theme) -> Vec<Row> {
     list.push(plain("rounding", rows.rounding as i64, Some(theme.rounding()), false));
     list.push(plain("cached", rows.cached as i64, Some(theme.cached()), false));
     list.push(plain("reserved", rows.reserved as i64, None, true));
-    if let Some(sample) = &answer.now.device {
-        let device = &sample.rows;
+    if let Some(device) = answer.now.device_rows() {
         let foreign = [
             ("unexplained", device.unexplained, Foreign::Unexplained),
             ("other processes", device.other_processes.map(|bytes| bytes as i64), Foreign::Others),

@@ -10,7 +10,7 @@ use memscope_wire::{Category, MemoryKind, Origin};
 use crate::diff::Side;
 use crate::findings::Finding;
 use crate::journal::entry::{DeviceSample, Nanoseconds, SessionInfo};
-use crate::ledger::{CATEGORIES, EventRows};
+use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 use crate::timeline::{SampleRows, Series, State};
 
 use super::bands::BandsView;
@@ -205,6 +205,14 @@ pub struct MomentView {
     pub capacity: Option<u64>,
     /// The device rows that speak best for this moment; only for a target with one device.
     pub device: Option<SampleRows>,
+}
+
+impl MomentView {
+    /// The device rows of this moment: a sample that met other reserved memory is one of another moment.
+    pub fn device_rows(&self) -> Option<&DeviceRows> {
+        let rows = &self.device.as_ref()?.rows;
+        (rows.reserved == self.state.rows.reserved).then_some(rows)
+    }
 }
 
 /// One step of the target.

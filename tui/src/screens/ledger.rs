@@ -3,7 +3,6 @@
 //! Owns: order and names of the rows. Refuses: to fill in what was not told. Device rows hold at a sample, and carry its time.
 
 use memscope_core::explorer::{At, MomentView, STACKED, Target};
-use memscope_core::ledger::DeviceRows;
 use memscope_core::report::units;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -32,8 +31,9 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
         At::Step(_) => " at the step's peak of live bytes",
         At::Live | At::Time(_) | At::Refused(_) => "",
     };
-    let sampled =
-        sample(now).map_or(String::new(), |rows| format!(", the device at {}", units::time(rows.time.0 as f64 / 1e9)));
+    let sampled = now
+        .device_rows()
+        .map_or(String::new(), |rows| format!(", the device at {}", units::time(rows.time.0 as f64 / 1e9)));
     let title = format!("Ledger of {}{at}{sampled}", super::header::target(app));
     let reserved = units::bytes(now.state.rows.reserved);
     let whole = match now.capacity {
@@ -48,12 +48,6 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
         let figures = Rect { y: area.y + 2, height: area.height - 2, ..area };
         draw_rows(app, canvas, now, &rows, figures);
     }
-}
-
-/// The device rows of this moment. A sample that met other reserved memory is one of another moment.
-fn sample(now: &MomentView) -> Option<&DeviceRows> {
-    let rows = &now.device.as_ref()?.rows;
-    (rows.reserved == now.state.rows.reserved).then_some(rows)
 }
 
 fn foreign(canvas: &Canvas, what: Foreign, amount: u64) -> Part {
@@ -73,7 +67,7 @@ fn rows(canvas: &Canvas, now: &MomentView) -> Vec<Row> {
         Row { part: idle(event.rounding), name: "rounding", figure: Some(units::bytes(event.rounding)) },
         Row { part: idle(event.cached), name: "cached", figure: Some(units::bytes(event.cached)) },
     ];
-    let Some(device) = sample(now) else { return rows };
+    let Some(device) = now.device_rows() else { return rows };
     let signed = |value: Option<i64>| value.map(units::signed_bytes);
     let known = |value: Option<i64>| value.map_or(0, |value| value.max(0) as u64);
     rows.push(Row {
@@ -122,7 +116,7 @@ fn draw_rows(app: &App, canvas: &mut Canvas, now: &MomentView, rows: &[Row], are
     // Mark, name, figure.
     let mut items: Vec<(&str, Style, String, String)> = Vec::with_capacity(rows.len() + 6);
     items.push((" ", plain, "live".to_owned(), live));
-    if let (Some(capacity), Some(device)) = (now.capacity, sample(now)) {
+    if let (Some(capacity), Some(device)) = (now.capacity, now.device_rows()) {
         items.push((" ", plain, "free".to_owned(), units::bytes(capacity.saturating_sub(device.device_used))));
     }
     for row in rows {
@@ -135,7 +129,7 @@ fn draw_rows(app: &App, canvas: &mut Canvas, now: &MomentView, rows: &[Row], are
     if now.host.reserved > 0 {
         items.push((" ", plain, "host memory".to_owned(), units::bytes(now.host.reserved)));
     }
-    if sample(now).is_none() && !app.answer.of_host {
+    if now.device_rows().is_none() && !app.answer.of_host {
         let why = match app.target {
             Target::All if app.answer.devices.len() > 1 => "of one GPU only (Tab)",
             Target::Process(_) => "of one GPU only (Tab)",

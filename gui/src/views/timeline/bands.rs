@@ -146,7 +146,8 @@ fn marks(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, top: f32) 
 pub fn under(window: &WindowView, time: u64) -> Vec<String> {
     let within = |begin: u64, end: Option<u64>| begin <= time && end.is_none_or(|end| time < end);
     let steps = window.steps.iter().filter(|step| within(step.begin.0, step.end.map(|end| end.0)));
-    let phases = window.phases.iter().filter(|phase| within(phase.begin.0, phase.end.map(|end| end.0)));
+    let named = window.phases.iter().filter(|phase| !phase.name.is_empty());
+    let phases = named.filter(|phase| within(phase.begin.0, phase.end.map(|end| end.0)));
     let steps = steps.map(|step| format!("step {}", step.number));
     let length = |phase: &PhaseSpan| match phase.end {
         Some(end) => format!(", {}", panels::length(end.0 - phase.begin.0)),

@@ -48,6 +48,8 @@ def say(**figures):
             "segments_freed": count["segment.all.freed"],
             "peak_allocated": count["allocated_bytes.all.peak"],
         }
-    print(json.dumps(figures), flush=True)
+    # In one write: ranks print at the same time, and what torchrun starts writes a line and its end apart.
+    sys.stdout.write(json.dumps(figures) + "\n")
+    sys.stdout.flush()
     # PyTorch aborts now and then when the interpreter ends while a thread of autograd still drops what it held.
     time.sleep(0.2)

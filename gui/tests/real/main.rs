@@ -44,7 +44,8 @@ fn server() -> Option<(Running, String)> {
         }
     }
     let mut server = Command::new("Xvfb")
-        .args(["-displayfd", "1", "-screen", "0", "1300x840x24", "-nolisten", "tcp"])
+        // Without -noreset it begins anew when the last window is closed, and a window that opens just then finds no display.
+        .args(["-displayfd", "1", "-screen", "0", "1300x840x24", "-nolisten", "tcp", "-noreset"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

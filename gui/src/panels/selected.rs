@@ -30,7 +30,6 @@ pub fn facts(detail: &AllocationDetail) -> Vec<(&'static str, String)> {
         ("category", row.category.name().to_owned()),
         ("holder", Holder::of(row.category).with_origin(row.origin.name())),
         ("module", if row.scope.is_empty() { "outside all scopes".to_owned() } else { row.scope.clone() }),
-        ("line", row.site.clone()),
         ("made", time(row.birth.0)),
         ("ended", detail.death.map_or_else(|| "not yet".to_owned(), |death| time(death.0))),
     ];
@@ -53,7 +52,6 @@ pub fn facts(detail: &AllocationDetail) -> Vec<(&'static str, String)> {
         MemoryKind::Host => "pinned host memory",
         MemoryKind::Pageable => "host memory",
     };
-    facts.retain(|(_, value)| !value.is_empty());
     facts.push(("lies", format!("{kind}, address {:#x}, stream {}, process {}", row.address, row.stream, row.pid)));
     facts
 }

@@ -15,9 +15,9 @@ use super::gravest::Gravest;
 use super::query::{At, Target};
 use super::steps;
 
-/// An answer about the device of the largest live bytes (where none had any, about host memory), at the end of the session, in a hundredth of a second: its session,
-/// devices, peak, series, step marks, steps, refusals, findings and largest scopes. There are no processes and no lists in it, and
-/// of steps no number of allocations and no shape.
+/// An answer about the device of the largest live bytes (where none had any, about host memory), at the end of the session, in a
+/// hundredth of a second: its session, devices, peak, series, step marks, steps, refusals, findings and largest scopes. There are
+/// no processes and no lists in it, and of steps no number of allocations and no shape.
 ///
 /// # Errors
 /// When the profile's tables are damaged.
@@ -42,7 +42,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
     // Devices of which only an ordinal is known have one name: the report's peak is on the device of the largest peak.
     let device = devices.iter().enumerate().max_by_key(|(at, device)| (device.peak_live, Reverse(*at)));
     let device = device.map_or(0, |(position, _)| position);
-    let of_host = report.peak.is_none() && report.host.peak.bytes > 0;
+    let of_host = report.is_of_host();
     let (peak, end) = match of_host {
         true => (&report.host.moment, &report.host.end),
         false => (&report.peak, &report.end),

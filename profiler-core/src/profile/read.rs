@@ -127,7 +127,7 @@ impl Profile {
     /// to be read.
     fn says_little_of_host(&self) -> bool {
         let report = &self.manifest.report;
-        report.peak.is_none() && report.host.peak.bytes > 0 && report.host.moment.is_none()
+        report.is_of_host() && report.host.moment.is_none()
     }
 
     /// Its tables: those of [`TABLES`], without what older profiles do not have.

@@ -408,6 +408,13 @@ pub struct StepReport {
     pub live_at_end: Option<u64>,
 }
 
+impl Report {
+    /// True for a session without device memory that has host memory: then that is what it is about.
+    pub(crate) fn is_of_host(&self) -> bool {
+        self.peak.is_none() && self.host.peak.bytes > 0
+    }
+}
+
 /// Host memory of all processes: pinned, and CPU tensors of a framework. It is no part of any device's memory, and in no sum of
 /// one.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]

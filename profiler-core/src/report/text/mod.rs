@@ -37,7 +37,7 @@ pub fn text(report: &Report, style: Style) -> String {
     let findings = report.findings.iter().filter(|finding| !short(finding));
     let (errors, others): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.severity == Severity::Error);
     page.findings(&errors);
-    if report.peak.is_none() && report.host.peak.bytes > 0 {
+    if report.is_of_host() {
         page.host_alone(report);
     } else if let Some(at) = &report.at {
         page.snapshot(report, at, &moment_title(report.asked.as_deref()));

@@ -154,7 +154,7 @@ impl Explorer {
         answer.peak = peak.map(|state| {
             let stamp = Stamp { order: state.order, past: self.past };
             let host = match asked.part {
-                Part::All if self.walk.host.now.order <= state.order => self.walk.host.now.rows,
+                Part::All if self.walk.host.changed <= state.order => self.walk.host.now.rows,
                 Part::All if self.walk.host.figures.reserved.is_none() => Default::default(),
                 Part::All => {
                     let (model, walk) = (&self.model, &self.walk);

@@ -26,6 +26,8 @@ pub(crate) struct DeviceTrack {
     /// All but `series` and `end`, which are made when they are asked for.
     pub figures: DeviceFigures,
     drawing: Drawing,
+    /// Position of the last change of this part's memory; that of `now` may be a marker's.
+    pub changed: u32,
     /// Time of the last call of the driver that changed this part's memory.
     pub driver_event: Option<Nanoseconds>,
     /// By number of the step: its position, those that were forgotten counted.
@@ -102,6 +104,7 @@ impl DeviceTrack {
     fn before(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation) {
         self.pass(time);
         (self.now.order, self.now.time) = (order, time);
+        self.changed = order;
         if !allocation.is(flag::BLOCK) {
             self.driver_event = Some(time);
             for sample in self.figures.samples.iter_mut().rev() {

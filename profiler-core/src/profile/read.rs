@@ -14,7 +14,6 @@ use crate::timeline::{SampleRows, State};
 
 use super::archive::{Archive, Slice};
 use super::decoder::survive;
-use super::scan::Place;
 use super::table::Table;
 use super::write::{FORMAT, Manifest, ManifestHead};
 use super::{ADDED_TABLES, FORMAT_VERSION, MANIFEST, TABLES, member};
@@ -115,8 +114,7 @@ impl Profile {
                 if step.is_none() && of_host.is_none() {
                     return Err(InstantError::NoStep(number).into());
                 }
-                let device = step.map(|step| self.snapshot_of_step(step, Place::Device(step.device))).transpose()?;
-                (device, of_host.map(|step| self.snapshot_of_step(step, Place::Host)).transpose()?)
+                self.snapshots_of_step(step, of_host)?
             }
             Instant::Time(time) => self.snapshots_at(time)?,
         };

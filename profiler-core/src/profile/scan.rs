@@ -55,7 +55,7 @@ pub(super) struct Live {
 
 /// Whose memory is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+enum Place {
     /// A device's id.
     Device(u32),
     Host,
@@ -71,10 +71,20 @@ impl Place {
 }
 
 impl Profile {
-    /// The peak of a step.
-    pub(super) fn snapshot_of_step(&self, step: &StepRow, place: Place) -> Result<Snapshot> {
-        let rows = self.live(When::Order(step.peak_order))?;
+    /// The peaks of a step, on a device and of host memory.
+    pub(super) fn snapshots_of_step(
+        &self,
+        device: Option<&StepRow>,
+        host: Option<&StepRow>,
+    ) -> Result<(Option<Snapshot>, Option<Snapshot>)> {
         let words = ProfileWords::load(self)?;
+        let peak = |step: &StepRow, place| self.snapshot_of_step(step, place, &words);
+        let device = device.map(|step| peak(step, Place::Device(step.device))).transpose()?;
+        Ok((device, host.map(|step| peak(step, Place::Host)).transpose()?))
+    }
+
+    fn snapshot_of_step(&self, step: &StepRow, place: Place, words: &ProfileWords) -> Result<Snapshot> {
+        let rows = self.live(When::Order(step.peak_order))?;
         let mut state = State {
             order: step.peak_order,
             time: step.peak_time,
@@ -90,7 +100,7 @@ impl Profile {
             }
         }
         let texts = (words.name(state.phase), scope);
-        self.detail(place, state, texts, &rows, &words)
+        self.detail(place, state, texts, &rows, words)
     }
 
     /// The device that held most at a time, and host memory.

@@ -84,9 +84,10 @@ impl Words for Model {
 /// The report of a whole session, without a moment that was asked for.
 pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
     let peak_device = peak_device(settled);
+    let sites = Sites::of(&model.stacks, &model.names);
     let snapshot = |state: fn(&DeviceFigures) -> Option<State>| {
         let device = peak_device?;
-        Some(snapshot(model, settled, Place::Device(device), state(&settled.devices[device])?))
+        Some(snapshot(model, settled, &sites, Place::Device(device), state(&settled.devices[device])?))
     };
     let mut report = Report {
         schema_version: SCHEMA_VERSION,
@@ -110,7 +111,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
                 settled.devices[device].steps.iter().map(move |step| step_figures(&uuid, step))
             })
             .collect(),
-        host: host_report(model, settled),
+        host: host_report(model, settled, &sites),
         totals: totals(model),
         dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
         findings: Vec::new(),
@@ -121,7 +122,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
     report
 }
 
-fn host_report(model: &Model, settled: &Settled) -> HostReport {
+fn host_report(model: &Model, settled: &Settled, sites: &Sites) -> HostReport {
     let figures = &settled.host;
     let peak = figures.live;
     let held = peak.is_some();
@@ -129,8 +130,8 @@ fn host_report(model: &Model, settled: &Settled) -> HostReport {
         peak: peak.map(|state| extreme(&state, state.rows.live_bytes())).unwrap_or_default(),
         at_peak: peak.map(|state| Rows::from(&state.rows)).unwrap_or_default(),
         at_end: Rows::from(&figures.end.rows),
-        moment: peak.map(|state| snapshot(model, settled, Place::Host, state)),
-        end: held.then(|| snapshot(model, settled, Place::Host, figures.end)),
+        moment: peak.map(|state| snapshot(model, settled, sites, Place::Host, state)),
+        end: held.then(|| snapshot(model, settled, sites, Place::Host, figures.end)),
         at: None,
         steps: figures.steps.iter().filter(|_| held).map(|step| step_figures(HOST, step)).collect(),
     }
@@ -322,15 +323,14 @@ fn live_in<'m>(
 }
 
 /// A state in detail.
-fn snapshot(model: &Model, settled: &Settled, place: Place, state: State) -> Snapshot {
+fn snapshot(model: &Model, settled: &Settled, sites: &Sites, place: Place, state: State) -> Snapshot {
     let mut tops = Tops::default();
-    let sites = Sites::of(&model.stacks, &model.names);
     let mut scope = None;
     for (allocation, lifetime) in live_in(model, &settled.lifetimes, place, state.order) {
         if lifetime.birth == state.order {
             scope = Some(model.scope(allocation.scope)).filter(|scope| !scope.is_empty());
         }
-        tops.add(held(model, &sites, allocation, lifetime));
+        tops.add(held(model, sites, allocation, lifetime));
     }
     let moment = Moment {
         device: place.text(model),
@@ -372,8 +372,9 @@ fn at(
             (largest(devices), Some(of_host))
         }
     };
+    let sites = Sites::of(&model.stacks, &model.names);
     let snapshot = |(place, state): (Place, State)| {
-        let mut snapshot = snapshot(model, settled, place, state);
+        let mut snapshot = snapshot(model, settled, &sites, place, state);
         if let Instant::Time(_) = instant {
             // A time lies between changes: no allocation made it.
             snapshot.scope = None;

@@ -16,6 +16,8 @@
 //!
 //! In any other phase it is unknown. What lives when the framework gives up for want of memory stays what it is held to be.
 
+use std::ops::Range;
+
 use memscope_wire::{Category, Origin, TextId};
 
 use super::model::{Changes, Model};
@@ -127,9 +129,11 @@ impl Model {
             Role::Exit => {
                 // What no backward pass came for, and what the last one did not free.
                 let steps = self.processes[process].phases.steps;
-                self.disown(process, changes, |model, id, allocation| {
-                    (id.0 < steps[0] || id.0 >= after_backward) && model.is_of_loss(process, allocation)
+                let refused = self.processes[process].phases.refused;
+                let lasting = self.lasting(process, refused..u32::MAX, |number, allocation| {
+                    (number < steps[0] || number >= after_backward) && self.is_of_loss(process, allocation)
                 });
+                self.disown(lasting, changes);
             }
             _ => {}
         }
@@ -138,32 +142,36 @@ impl Model {
     /// A step begins: what was there before the last two has outlived them both. It is no batch that no model was given, and nothing
     /// that a backward pass frees.
     pub(super) fn step_begins(&mut self, process: usize, changes: &mut Changes) {
-        let [last, before] = self.processes[process].phases.steps;
-        self.disown(process, changes, |model, id, allocation| {
-            id.0 < before && (allocation.category == Category::Inputs || model.is_of_loss(process, allocation))
-        });
+        let Phases { steps: [last, before], refused, .. } = self.processes[process].phases;
+        // In the first two steps nothing has.
+        if refused < before {
+            let lasting = self.lasting(process, refused..before, |_, allocation| {
+                allocation.category == Category::Inputs || self.is_of_loss(process, allocation)
+            });
+            self.disown(lasting, changes);
+        }
         self.processes[process].phases.steps = [self.allocations.len() as u32, last];
     }
 
-    /// What lives and was concluded to be something becomes unknown where this holds.
-    fn disown(
-        &mut self,
+    /// What lives of a process, was concluded to be something, and holds; of these numbers.
+    fn lasting(
+        &self,
         process: usize,
-        changes: &mut Changes,
-        holds: impl Fn(&Model, AllocationId, &Allocation) -> bool,
-    ) {
-        let state = &self.processes[process];
-        let lasting: Vec<AllocationId> = state
-            .memory
-            .blocks
-            .ids()
-            .chain(state.memory.owned.ids())
-            .filter(|id| {
-                let allocation = &self.allocations[id.0 as usize];
-                id.0 >= state.phases.refused && allocation.origin == Origin::Inferred && holds(self, *id, allocation)
-            })
-            .collect();
-        for id in lasting {
+        numbers: Range<u32>,
+        holds: impl Fn(u32, &Allocation) -> bool,
+    ) -> Vec<AllocationId> {
+        let memory = &self.processes[process].memory;
+        let ids = memory.blocks.ids().chain(memory.owned.ids()).filter(|id| numbers.contains(&id.0));
+        ids.filter(|id| {
+            let allocation = &self.allocations[id.0 as usize];
+            allocation.origin == Origin::Inferred && holds(id.0, allocation)
+        })
+        .collect()
+    }
+
+    /// What was concluded of these was wrong: they are unknown.
+    fn disown(&mut self, ids: Vec<AllocationId>, changes: &mut Changes) {
+        for id in ids {
             let is =
                 Allocation { category: Category::Unknown, origin: Origin::None, ..self.allocations[id.0 as usize] };
             self.relabel(id, is, changes);
@@ -177,16 +185,7 @@ impl Model {
 
     /// What the optimizer made and kept is its state.
     fn optimizer_ends(&mut self, process: usize, began: u32, changes: &mut Changes) {
-        let memory = &self.processes[process].memory;
-        let kept: Vec<AllocationId> = memory
-            .blocks
-            .ids()
-            .chain(memory.owned.ids())
-            .filter(|id| {
-                let allocation = &self.allocations[id.0 as usize];
-                id.0 >= began && allocation.origin == Origin::Inferred && allocation.category == Category::Workspace
-            })
-            .collect();
+        let kept = self.lasting(process, began..u32::MAX, |_, allocation| allocation.category == Category::Workspace);
         for id in kept {
             self.settle(id, Category::Optimizer, changes);
         }

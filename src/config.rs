@@ -191,7 +191,6 @@ fn setting<T>(variable: Option<(T, &'static str)>, file: Option<T>, default: T) 
     }
 }
 
-/// A value as the file spells it.
 /// What a variable names of a few values; with its own name, as the source.
 fn named<T: ValueEnum>(
     variable: &dyn Fn(&str) -> Option<String>,
@@ -203,6 +202,7 @@ fn named<T: ValueEnum>(
     Ok(Some((value, name)))
 }
 
+/// A value as the file spells it.
 fn word<T: ValueEnum>(value: T) -> String {
     value.to_possible_value().map_or_else(String::new, |value| format!("\"{}\"", value.get_name()))
 }

@@ -112,6 +112,14 @@ impl Filter {
         Ok(Filter { terms })
     }
 
+    /// Reads a filter; one that cannot be read lets everything through, and is told with the sentence that says why.
+    pub(super) fn or_all(text: &str) -> (Filter, Option<String>) {
+        match Filter::parse(text) {
+            Ok(filter) => (filter, None),
+            Err(error) => (Filter::default(), Some(error)),
+        }
+    }
+
     /// True when it lets everything through.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()

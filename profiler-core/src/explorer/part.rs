@@ -1,6 +1,8 @@
 //! A target and a moment in the model's terms.
 //!
-//! Owns: which allocations belong to a target, and where its states are kept. Refuses: lists.
+//! Owns: which allocations belong to a target and count in its sums, and where its states are kept. Refuses: lists.
+
+use memscope_wire::MemoryKind;
 
 use crate::allocation::{Allocation, Model, flag};
 use crate::journal::entry::Nanoseconds;
@@ -8,7 +10,6 @@ use crate::report::named_devices;
 use crate::timeline::{DeviceTrack, Walk};
 
 use super::called;
-use super::history::Lane;
 use super::query::Target;
 
 /// A part of the session; a position that does not exist is all of it.
@@ -89,11 +90,20 @@ impl Part {
         }
     }
 
-    /// What is summed up for it.
-    pub fn lane(self) -> Lane {
+    /// True for what counts in its sums, as the timeline counts: device memory of the part, or host memory of all of it.
+    pub fn counts(self, model: &Model, allocation: &Allocation) -> bool {
+        if allocation.is(flag::OUTSIDE) {
+            return false;
+        }
+        let known = || (model.resolve(allocation.device) as usize) < model.devices.len();
         match self {
-            Part::Host => Lane::Host,
-            part => Lane::Device(part),
+            Part::Host => allocation.memory.on_host(),
+            _ => {
+                !allocation.memory.on_host()
+                    && allocation.memory != MemoryKind::Managed
+                    && known()
+                    && self.has(model, allocation)
+            }
         }
     }
 

@@ -41,10 +41,7 @@ enum Content {
 impl RowList {
     /// Makes the list.
     pub fn of(live: &Live<'_>, positions: &Positions, query: &RowsQuery) -> RowList {
-        let (filter, filter_error) = match Filter::parse(&query.filter) {
-            Ok(filter) => (filter, None),
-            Err(error) => (Filter::default(), Some(error)),
-        };
+        let (filter, filter_error) = Filter::or_all(&query.filter);
         let prepared = filter.prepare(live.model);
         let all = filter.is_empty();
         let (mut total, mut matching) = ((0, 0u64), (0, 0u64));

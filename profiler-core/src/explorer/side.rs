@@ -38,10 +38,9 @@ pub(super) fn of(model: &Model, walk: &Walk, (part, at): (Part, At), (ended, las
         track.figures.steps.iter().map(|step| (step.number, step.peak.rows.live_bytes())).collect()
     });
     let live = Live { model, walk, part, order: state.order, time: state.time };
-    let lane = part.lane();
     let mut rows = EventRows::default();
     let (mut scopes, mut stacks): (HashMap<u32, Held>, HashMap<u32, Held>) = Default::default();
-    for (_, allocation) in live.allocations().filter(|(_, allocation)| lane.counts(model, allocation)) {
+    for (_, allocation) in live.allocations().filter(|(_, allocation)| part.counts(model, allocation)) {
         rows.enter(allocation);
         if allocation.is_leaf() {
             scopes.entry(allocation.scope).or_default().add(allocation.requested);

@@ -10,7 +10,7 @@ use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, EventRows};
 use crate::timeline::Walk;
 
-use super::history::{History, Lane, Peak, Source, Sums};
+use super::history::{History, Peak, Source, Sums};
 use super::part::{Part, Positions};
 use super::query::WindowQuery;
 
@@ -179,7 +179,7 @@ pub(super) fn peaks(
                 open(&mut peaks, ruler.part(turn.time) + 1, &now);
                 next_part = ruler.begin(peaks.len());
             }
-            if sums.lane.counts(source.model, allocation) {
+            if sums.part.counts(source.model, allocation) {
                 now.ledger.turn(allocation, turn.ends);
                 now.order = turn.order;
                 if let Some(last) = peaks.last_mut() {
@@ -201,7 +201,7 @@ pub(super) fn view(history: &mut History, source: Source<'_>, part: Part, query:
     if ruler.parts() == 0 {
         return view;
     }
-    let sums = history.sums(source, part.lane());
+    let sums = history.sums(source, part);
     let found = peaks(history, source, &sums, &range, &ruler);
     let bucket = |(number, peak): (usize, &Peak)| WindowBucket {
         begin: ruler.begin(number),
@@ -213,7 +213,7 @@ pub(super) fn view(history: &mut History, source: Source<'_>, part: Part, query:
     };
     view.buckets = found.iter().enumerate().map(bucket).collect();
     if part == Part::All {
-        let sums = history.sums(source, Lane::Host);
+        let sums = history.sums(source, Part::Host);
         let host = peaks(history, source, &sums, &range, &ruler);
         view.buckets.iter_mut().zip(host).for_each(|(bucket, peak)| bucket.host = peak.ledger.rows.live);
     }

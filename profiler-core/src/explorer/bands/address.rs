@@ -68,10 +68,10 @@ pub(super) fn lay(history: &History, chosen: &Chosen<'_>, view: &mut BandsView) 
 
 /// The containers that live within the range.
 fn containers(history: &History, chosen: &Chosen<'_>) -> Vec<u32> {
-    let (source, lane) = (chosen.source, chosen.part.lane());
+    let (source, part) = (chosen.source, chosen.part);
     let is_container = |id: &u32| {
         let allocation = source.allocation(*id);
-        allocation.is(flag::CONTAINER) && lane.counts(source.model, allocation)
+        allocation.is(flag::CONTAINER) && part.counts(source.model, allocation)
     };
     history.blocks.alive(source, chosen.orders, |block| block.containers).filter(is_container).collect()
 }

@@ -41,16 +41,12 @@ pub(in crate::explorer) fn view(
     // Nothing is known of what comes after the last moment.
     let end = query.range.end.min(Nanoseconds(last.0.saturating_add(1)));
     let range = query.range.start..end.max(query.range.start);
-    let (filter, filter_error) = match Filter::parse(&query.filter) {
-        Ok(filter) => (filter, None),
-        Err(error) => (Filter::default(), Some(error)),
-    };
+    let (filter, filter_error) = Filter::or_all(&query.filter);
     let mut view = BandsView { range: query.range.clone(), order: query.order, filter_error, ..BandsView::default() };
     if range.is_empty() {
         return view;
     }
-    let lane = part.lane();
-    let sums = history.sums(source, lane);
+    let sums = history.sums(source, part);
     let after = history.last_before(source, Nanoseconds(range.start.0.saturating_add(1)));
     let until = history.last_before(source, range.end).max(after);
     let (before, births_before) = sums.at(history, source, after);
@@ -60,7 +56,7 @@ pub(in crate::explorer) fn view(
     let may = |allocation: &Allocation| {
         allocation.is_leaf()
             && allocation.requested >= query.least_bytes
-            && lane.counts(source.model, allocation)
+            && part.counts(source.model, allocation)
             && prepared.as_ref().is_none_or(|prepared| prepared.lets(allocation))
     };
     let limit = query.limit.min(BandsQuery::MOST);

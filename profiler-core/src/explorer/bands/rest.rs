@@ -78,7 +78,7 @@ pub(super) fn sum(history: &History, sums: &Sums, chosen: &Chosen<'_>, view: &mu
     view.rest.push(rest(after, chosen.range.start, &ledger));
     for turn in history.between(source, (after, until)) {
         let allocation = source.allocation(turn.id);
-        if !sums.lane.counts(source.model, allocation) {
+        if !sums.part.counts(source.model, allocation) {
             continue;
         }
         ledger.turn(allocation, turn.ends);

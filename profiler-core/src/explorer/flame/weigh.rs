@@ -117,13 +117,9 @@ impl Weights {
         (by, filter): (FlameBy, &str),
         kind: Kind,
     ) -> Weights {
-        let (filter, filter_error) = match Filter::parse(filter) {
-            Ok(filter) => (filter, None),
-            Err(error) => (Filter::default(), Some(error)),
-        };
+        let (filter, filter_error) = Filter::or_all(filter);
         let prepared = (!filter.is_empty()).then(|| filter.prepare(model));
         let tree = Tree::of(model, by);
-        let lane = part.lane();
         let mut places = Places::of(tree);
         for (allocation, lifetime) in model.allocations.iter().zip(&walk.lifetimes) {
             let meant = match kind {
@@ -132,7 +128,7 @@ impl Weights {
             };
             if meant
                 && allocation.is_leaf()
-                && lane.counts(model, allocation)
+                && part.counts(model, allocation)
                 && prepared.as_ref().is_none_or(|prepared| prepared.lets(allocation))
             {
                 places.sum(tree.place(allocation)).enter(allocation);

@@ -16,17 +16,17 @@ use crate::allocation::{Allocation, Model};
 use crate::journal::entry::Nanoseconds;
 use crate::timeline::{ALIVE, Lifetime, Walk};
 
-use super::part::{birth_time, death_time};
+use super::part::{Part, birth_time, death_time};
 
 pub(super) use blocks::Blocks;
 pub(super) use choose::choose;
-pub(super) use sums::{Lane, Ledger, Peak, Sums};
+pub(super) use sums::{Ledger, Peak, Sums};
 
 /// A position at which no allocation began or ended.
 const NOTHING: u32 = u32::MAX;
 
 /// How many parts' sums are kept.
-const LANES: usize = 6;
+const PARTS: usize = 6;
 
 /// The changes that are kept.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct History {
     chunks: Vec<(u32, Nanoseconds)>,
     pub blocks: Blocks,
     /// Of the parts that were asked for last, their sums.
-    lanes: Vec<(Lane, Arc<Sums>)>,
+    parts: Vec<(Part, Arc<Sums>)>,
 }
 
 /// What is looked at.
@@ -98,23 +98,23 @@ impl History {
             note(lifetime.death, id << 1 | 1);
         }
         let chunks = walk.clock.marks_after(base);
-        History { base, changes, chunks, blocks: Blocks::of(source), lanes: Vec::new() }
+        History { base, changes, chunks, blocks: Blocks::of(source), parts: Vec::new() }
     }
 
     /// The sums of a part, made when it is first asked for.
-    pub fn sums(&mut self, source: Source<'_>, lane: Lane) -> Arc<Sums> {
-        if let Some(known) = self.lanes.iter().position(|(other, _)| *other == lane) {
+    pub fn sums(&mut self, source: Source<'_>, part: Part) -> Arc<Sums> {
+        if let Some(known) = self.parts.iter().position(|(other, _)| *other == part) {
             // The one asked for last is the last to go.
-            let known = self.lanes.remove(known);
-            self.lanes.push(known);
+            let known = self.parts.remove(known);
+            self.parts.push(known);
         } else {
-            let sums = Arc::new(Sums::of(self, source, lane));
-            self.lanes.push((lane, sums));
-            if self.lanes.len() > LANES {
-                self.lanes.remove(0);
+            let sums = Arc::new(Sums::of(self, source, part));
+            self.parts.push((part, sums));
+            if self.parts.len() > PARTS {
+                self.parts.remove(0);
             }
         }
-        Arc::clone(&self.lanes[self.lanes.len() - 1].1)
+        Arc::clone(&self.parts[self.parts.len() - 1].1)
     }
 
     /// The last position that is not kept.

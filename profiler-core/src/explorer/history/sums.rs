@@ -1,41 +1,13 @@
 //! The ledger of one part of the session at every so many changes, and where it was largest in between.
 //!
-//! Owns: which allocations count in a part's sums, as the timeline counts them. Refuses: times that were asked for (`window`).
+//! Owns: those sums. Refuses: which allocations count in them (`part`), and times that were asked for (`window`).
 
-use memscope_wire::MemoryKind;
-
-use crate::allocation::{Allocation, Model, flag};
+use crate::allocation::Allocation;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::EventRows;
 
 use super::super::part::Part;
 use super::{History, Source};
-
-/// What is summed up: device memory of a part of the session, or host memory of all of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::explorer) enum Lane {
-    Device(Part),
-    Host,
-}
-
-impl Lane {
-    /// True for what counts.
-    pub fn counts(self, model: &Model, allocation: &Allocation) -> bool {
-        if allocation.is(flag::OUTSIDE) {
-            return false;
-        }
-        match self {
-            Lane::Host => allocation.memory.on_host(),
-            Lane::Device(part) => {
-                let known = || (model.resolve(allocation.device) as usize) < model.devices.len();
-                !allocation.memory.on_host()
-                    && allocation.memory != MemoryKind::Managed
-                    && known()
-                    && part.has(model, allocation)
-            }
-        }
-    }
-}
 
 /// The rows, and how many allocations they are of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -99,18 +71,18 @@ pub(in crate::explorer) struct Chunk {
     pub births: u64,
 }
 
-/// The sums of a lane.
+/// The sums of a part.
 #[derive(Debug)]
 pub(in crate::explorer) struct Sums {
-    pub lane: Lane,
+    pub part: Part,
     /// As many as the history has, and one for the end.
     chunks: Vec<Chunk>,
 }
 
 impl Sums {
-    pub fn of(history: &History, source: Source<'_>, lane: Lane) -> Sums {
+    pub fn of(history: &History, source: Source<'_>, part: Part) -> Sums {
         let mut ledger = Ledger::default();
-        let counts = |allocation: &Allocation| lane.counts(source.model, allocation);
+        let counts = |allocation: &Allocation| part.counts(source.model, allocation);
         let base = history.base();
         if base > 0 {
             let lifetimes = source.walk.lifetimes.iter();
@@ -147,7 +119,7 @@ impl Sums {
             chunks.push(Chunk { before, peak, births: births_before });
         }
         chunks.push(Chunk { before: ledger, peak: Peak::at(base, Nanoseconds(0), ledger), births });
-        Sums { lane, chunks }
+        Sums { part, chunks }
     }
 
     /// A chunk, or the end behind the last one.
@@ -161,7 +133,7 @@ impl Sums {
         let Chunk { before: mut ledger, mut births, .. } = *self.chunk(chunk);
         for turn in history.turns(source, chunk).take_while(|turn| turn.order <= order) {
             let allocation = source.allocation(turn.id);
-            if self.lane.counts(source.model, allocation) {
+            if self.part.counts(source.model, allocation) {
                 ledger.turn(allocation, turn.ends);
                 births += u64::from(!turn.ends && allocation.is_leaf());
             }

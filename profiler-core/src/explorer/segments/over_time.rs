@@ -68,7 +68,7 @@ pub(in crate::explorer) fn over_time(
 ) -> FragmentationView {
     let mut view = FragmentationView { range: query.range.clone(), ..FragmentationView::default() };
     let ruler = Ruler::of(&query.range, query.buckets.min(MOST));
-    let sums = history.sums(source, part.lane());
+    let sums = history.sums(source, part);
     let order = |number: usize| history.last_before(source, Nanoseconds(ruler.begin(number).0.saturating_add(1)));
     let mut moments: Vec<(Nanoseconds, u32)> =
         (0..ruler.parts()).map(|number| (ruler.begin(number), order(number))).collect();

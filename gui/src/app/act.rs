@@ -147,11 +147,11 @@ impl Tab {
                     view.search();
                 }
             }
+            // Host memory is all that there is.
+            Action::NextTarget if answer.of_host && shared.target == Target::All => {}
             Action::NextTarget => {
-                let alone = answer.of_host && shared.target == Target::All;
-                let processes = if alone { 0 } else { answer.processes.len() };
-                let devices = if alone { 0 } else { answer.devices.len() };
-                shared.target = next_target(shared.target, devices, processes, answer.has_host && !alone)
+                let (devices, processes) = (answer.devices.len(), answer.processes.len());
+                shared.target = next_target(shared.target, devices, processes, answer.has_host);
             }
             Action::Pane(pane) => {
                 self.pane = usize::from(pane).checked_sub(1).filter(|pane| *pane < self.below.len());

@@ -18,9 +18,8 @@ impl App {
 
     /// Opens the tabs of the last window, those whose files are still there.
     pub fn open_tabs(&mut self, context: &egui::Context) {
-        let Settings { tabs, shown, .. } = self.settings.clone();
         // The files that were opened last keep their order.
-        let recent = self.settings.recent.clone();
+        let Settings { tabs, shown, recent, .. } = self.settings.clone();
         tabs.iter().filter(|path| path.exists()).for_each(|path| self.open(path, context));
         if let Some(path) = shown.filter(|path| path.exists()) {
             self.open(&path, context);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use memscope_core::explorer::{Answer, At, Explorer, Gravest, Query, Running, Target};
 
-use crate::shared::{Selection, Shared};
+use crate::shared::Shared;
 use opening::Opening;
 
 /// An open document.
@@ -110,9 +110,7 @@ impl Document {
     /// Asks what the views want to know. To be called once a frame.
     pub fn ask(&mut self, add: impl FnOnce(&Shared, &mut Query)) {
         let mut query = Query { target: self.shared.target, at: self.shared.cursor, ..Query::default() };
-        if let Selection::Allocation(pick) = self.shared.selection {
-            query.picks.push(pick);
-        }
+        query.picks.extend(self.shared.selection.pick());
         add(&self.shared, &mut query);
         if query != self.asked {
             self.put(query);

@@ -7,10 +7,24 @@ pub mod header;
 pub mod moment;
 pub mod selected;
 
+use eframe::egui::{Sense, Ui, Vec2};
 use memscope_core::Category;
-use memscope_core::explorer::Answer;
+use memscope_core::explorer::{Answer, STACKED};
 use memscope_core::ledger::CATEGORIES;
 use memscope_core::report::units;
+
+use crate::theme::Theme;
+
+/// A small square of a category's colour, and its bytes: of each that holds something.
+pub fn categories(ui: &mut Ui, theme: &Theme, live: &[u64; CATEGORIES]) {
+    for category in STACKED.iter().rev().filter(|category| live[**category as usize] > 0) {
+        ui.horizontal(|ui| {
+            let (swatch, _) = ui.allocate_exact_size(Vec2::splat(10.0), Sense::hover());
+            ui.painter().rect_filled(swatch, 2.0, theme.category(*category));
+            ui.label(format!("{} {}", category.name(), units::bytes(live[*category as usize])));
+        });
+    }
+}
 
 /// Seconds since the session began, with digits down to the microsecond.
 pub fn time(nanoseconds: u64) -> String {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use eframe::egui::{Grid, RichText, Ui};
 use memscope_core::MemoryKind;
-use memscope_core::explorer::{AllocationDetail, Answer};
+use memscope_core::explorer::{AllocationDetail, Answer, Pick};
 use memscope_core::findings::Holder;
 use memscope_core::report::units;
 
@@ -16,7 +16,11 @@ use crate::theme::Theme;
 
 /// The selected allocation, once the answer has it.
 pub fn of<'a>(answer: &'a Answer, shared: &Shared) -> Option<&'a AllocationDetail> {
-    let Selection::Allocation(pick) = shared.selection else { return None };
+    detail(answer, shared.selection.pick()?)
+}
+
+/// Everything about an allocation, once it is known.
+pub fn detail(answer: &Answer, pick: Pick) -> Option<&AllocationDetail> {
     answer.picks.iter().find(|detail| (detail.row.id, detail.row.birth) == (pick.id, pick.birth))
 }
 

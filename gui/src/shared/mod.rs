@@ -42,6 +42,16 @@ pub enum Selection {
     Category(Category),
 }
 
+impl Selection {
+    /// The allocation that is selected.
+    pub const fn pick(&self) -> Option<Pick> {
+        match self {
+            Selection::Allocation(pick) => Some(*pick),
+            Selection::None | Selection::Scope(_) | Selection::Category(_) => None,
+        }
+    }
+}
+
 impl Shared {
     /// True when a category is selected and it is not this one: it is drawn fainter.
     pub fn dims(&self, category: Category) -> bool {

@@ -4,7 +4,7 @@
 
 use eframe::egui::{ComboBox, Grid, Key, RichText, TextEdit, Ui};
 use memscope_core::explorer::filter::TERMS;
-use memscope_core::explorer::{Grouping, exact_term};
+use memscope_core::explorer::{Grouping, and_terms, exact_term};
 
 use super::list::List;
 use super::rows::COLUMNS;
@@ -85,7 +85,7 @@ impl List {
             Selection::Category(category) => (category.name().to_owned(), exact_term("category", category.name())),
             Selection::Allocation(_) | Selection::None => return,
         };
-        if format!(" {} ", self.filter).contains(&format!(" {term} ")) {
+        if and_terms(&self.filter, &term) == self.filter {
             return;
         }
         let button = ui.small_button(RichText::new(format!("Only {name}")).color(context.theme.accent()));

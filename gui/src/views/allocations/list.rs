@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use eframe::egui::{RichText, Ui};
-use memscope_core::explorer::{At, Column, Grouping, Pick, Row, RowsQuery, RowsView, and_terms, group_term};
+use memscope_core::explorer::{At, Column, Grouping, Row, RowsQuery, RowsView, and_terms, group_term};
 use memscope_core::report::units;
 
 use super::rows::{self, Drawn};
@@ -53,10 +53,6 @@ impl Default for List {
     }
 }
 
-fn picked(shared: &Shared) -> Option<Pick> {
-    if let Selection::Allocation(pick) = shared.selection { Some(pick) } else { None }
-}
-
 impl List {
     /// What it asks for.
     pub fn query(&self, shared: &Shared) -> RowsQuery {
@@ -66,7 +62,7 @@ impl List {
             filter: self.filter.clone(),
             group: self.group,
             window: self.table.wanted(),
-            find: picked(shared).filter(|_| self.group.is_none()),
+            find: shared.selection.pick().filter(|_| self.group.is_none()),
         }
     }
 
@@ -106,12 +102,8 @@ impl List {
         self.follow(context.shared, &view);
         let drawn = Drawn::of(&view, context, (self.group, self.sort, self.descending), &self.unwanted);
         let did = self.table.ui(ui, &drawn, &context.theme);
-        let by = match did {
-            Some(Did::Sort(column)) => drawn.by(column),
-            _ => None,
-        };
         match did {
-            Some(Did::Sort(_)) => self.sort_by(by),
+            Some(Did::Sort(column)) => self.sort_by(drawn.by(column)),
             Some(Did::Choose(row)) => self.choose(context, &view, row),
             Some(Did::Open(row)) => self.open(context, &view, row),
             None => {}
@@ -138,7 +130,7 @@ impl List {
         if self.scrolled == shared.selection || self.group.is_some() {
             return;
         }
-        let Some(pick) = picked(shared) else {
+        let Some(pick) = shared.selection.pick() else {
             self.scrolled = shared.selection.clone();
             return;
         };
@@ -204,7 +196,8 @@ impl List {
             let text = format!("as of {}", panels::time(view.as_of.0));
             ui.label(RichText::new(text).color(theme.faint()));
         }
-        let lost = picked(context.shared).filter(|pick| view.found == Some((*pick, None)) && self.group.is_none());
+        let lost =
+            context.shared.selection.pick().filter(|pick| view.found == Some((*pick, None)) && self.group.is_none());
         if let Some(pick) = lost {
             ui.horizontal_wrapped(|ui| {
                 let detail = panels::selected::of(context.answer, context.shared);

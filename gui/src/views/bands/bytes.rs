@@ -2,12 +2,11 @@
 //!
 //! Owns: zooming and moving it, and its axis. Refuses: time.
 
-use eframe::egui::{Align2, FontId, Painter, Stroke, pos2};
-use memscope_core::report::units;
+use eframe::egui::Painter;
 
 use super::plot::Plot;
 use crate::theme::Theme;
-use crate::views::timeline::axis::byte_stride;
+use crate::views::timeline::axis::byte_lines;
 
 /// The deepest zoom, bytes.
 const LEAST: f64 = 256.0;
@@ -58,16 +57,8 @@ impl Part {
 
 /// Draws the axis of bytes.
 pub fn axis(painter: &Painter, plot: &Plot<'_>, theme: &Theme) {
-    let rect = plot.chart.rect;
-    let stride = byte_stride(plot.part.length(), f64::from(rect.height() / 34.0).max(1.0));
-    let mut value = (plot.part.low / stride).ceil() * stride;
-    while value <= plot.part.high {
-        let y = plot.y(value as u64);
-        painter.hline(rect.x_range(), y, Stroke::new(1.0, theme.grid()));
-        let text = units::bytes(value as u64);
-        painter.text(pos2(rect.left() - 6.0, y), Align2::RIGHT_CENTER, text, FontId::proportional(11.0), theme.faint());
-        value += stride;
-    }
+    let Part { low, high } = plot.part;
+    byte_lines(painter, plot.chart.rect, low..=high, |value| plot.y(value as u64), theme);
 }
 
 #[cfg(test)]

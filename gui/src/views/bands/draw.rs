@@ -6,12 +6,12 @@ use eframe::egui::text::{LayoutJob, TextWrapping};
 use eframe::egui::{Color32, FontId, Mesh, Painter, Rect, Shape, Stroke, StrokeKind, pos2, vec2};
 use memscope_core::explorer::{Band, BandOrder, BandsView, Pick, Rest, STACKED};
 use memscope_core::journal::entry::Nanoseconds;
-use memscope_core::report::{lies_in, units};
+use memscope_core::report::units;
 
 use super::colour::{self, Colouring, Scopes};
 use super::plot::Plot;
 use super::words;
-use crate::shared::{Selection, Shared};
+use crate::shared::Shared;
 use crate::theme::Theme;
 
 /// A band that is at least so high and wide (points) is parted from its neighbours by a line.
@@ -38,11 +38,9 @@ pub struct Paint<'a> {
 impl Paint<'_> {
     /// True for a band that the selection is about, or where it is about none that is drawn.
     fn lights(&self, view: &BandsView, band: &Band, selected: Option<Pick>) -> bool {
-        match &self.shared.selection {
-            Selection::None => true,
-            Selection::Allocation(_) => selected.is_none_or(|pick| pick == band.pick),
-            Selection::Category(category) => *category == band.category,
-            Selection::Scope(path) => view.scope(band).is_some_and(|scope| lies_in(&scope.path, path)),
+        match selected {
+            Some(pick) => pick == band.pick,
+            None => self.shared.lights(band.category, view.scope(band).map_or("", |scope| &scope.path)),
         }
     }
 
@@ -66,10 +64,8 @@ impl Paint<'_> {
 /// Draws all bands; how many are seen and lower than a pixel.
 pub fn bands(painter: &Painter, plot: &Plot<'_>, paint: &Paint<'_>) -> usize {
     let view = plot.view;
-    let selected = match paint.shared.selection {
-        Selection::Allocation(pick) => view.bands.iter().map(|band| band.pick).find(|shown| *shown == pick),
-        _ => None,
-    };
+    let selected = paint.shared.selection.pick();
+    let selected = selected.filter(|pick| view.bands.iter().any(|band| band.pick == *pick));
     let colours = paint.colouring.colours();
     let mut meshes = vec![Mesh::default(); colours * 2];
     let mut names: Vec<(Rect, &Band, usize)> = Vec::new();

@@ -26,6 +26,7 @@ use eframe::egui::{
     ComboBox, DragValue, FontId, Id, PointerButton, Rect, Response, RichText, Sense, Stroke, TextEdit, Ui, WidgetInfo,
     pos2, vec2,
 };
+use memscope_core::explorer::filter::TERMS;
 use memscope_core::explorer::{BandOrder, BandsQuery, BandsView, Pick, Query, Target};
 
 use crate::shared::{Selection, Shared, Span};
@@ -36,11 +37,6 @@ use colour::{Colouring, Scopes};
 use draw::Paint;
 use plot::Plot;
 
-/// Margin of the panel that views lie in.
-const PANEL: f32 = 8.0;
-/// What the filter understands.
-const TERMS: &str = "words, >4MiB, <1GiB, step:12, category:weights, scope:h.3, name:bias, line:net.py, gpu:1, pid:4711, \
-                     separated by blanks: all must hold";
 /// Space above the highest band, as a share.
 const ABOVE: f64 = 0.03;
 
@@ -170,7 +166,7 @@ impl Bands {
             let label = ui.label(RichText::new("filter").color(context.theme.faint()));
             let width = (ui.available_width() * 0.35).clamp(100.0, 260.0);
             let field = TextEdit::singleline(&mut self.filter).desired_width(width).hint_text("attn >4MiB step:12");
-            let field = ui.add(field).labelled_by(label.id).on_hover_text(TERMS);
+            let field = ui.add(field).labelled_by(label.id).on_hover_ui(terms);
             if std::mem::take(&mut self.types) {
                 field.request_focus();
             }
@@ -216,10 +212,7 @@ impl Bands {
 
     fn chart(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, view: &BandsView, line: Rect) {
         let rect = Rect::from_min_size(ui.cursor().min, ui.available_size().max(vec2(160.0, 80.0)));
-        // Below the timeline and to its scale, over the panel's margin.
-        let clip = ui.clip_rect();
-        let sides = (rect.left() - PANEL).max(clip.left())..=(rect.right() + PANEL).min(clip.right());
-        let rect = Rect::from_x_y_ranges(sides, rect.y_range());
+        let rect = Rect::from_x_y_ranges(timeline::sides(ui, rect), rect.y_range());
         let response = ui.interact(rect, ui.scope_id().with("bands"), Sense::click_and_drag());
         self.keyboard = Some(response.id);
         ui.advance_cursor_after_rect(rect);
@@ -324,6 +317,12 @@ impl Bands {
         response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &text));
         response.on_hover_text(text);
     }
+}
+
+/// What the filter understands.
+fn terms(ui: &mut Ui) {
+    let terms: Vec<&str> = TERMS.iter().map(|(term, _)| *term).collect();
+    ui.label(format!("{}; separated by blanks: all must hold", terms.join(", ")));
 }
 
 /// The device that is looked at, where there are several.

@@ -48,7 +48,7 @@ impl Bands {
             }
         }
         if pressed(Key::Z) && !ui.ctx().text_edit_focused() {
-            let selected = if let Selection::Allocation(pick) = context.shared.selection { Some(pick) } else { None };
+            let selected = context.shared.selection.pick();
             if let Some(pick) = self.marked.or(selected) {
                 show_life(ui, context, view, pick);
             }
@@ -57,7 +57,7 @@ impl Bands {
 
     /// The band that a key leads to from the one that is marked, selected, or largest.
     fn beside<'a>(&self, context: &ViewContext<'_>, view: &'a BandsView, key: Key) -> Option<&'a Band> {
-        let selected = if let Selection::Allocation(pick) = context.shared.selection { Some(pick) } else { None };
+        let selected = context.shared.selection.pick();
         let is = |pick: Option<Pick>| view.bands.iter().position(|band| Some(band.pick) == pick);
         let Some(from) = is(self.marked).or_else(|| is(selected)) else {
             return view.bands.iter().max_by_key(|band| (band.bytes, Reverse(band.pick.birth)));
@@ -200,7 +200,7 @@ fn explain(ui: &mut Ui, context: &ViewContext<'_>, plot: &Plot<'_>, pointer: Pos
 
 /// Everything about a band: from the answer, and until it is there, what the band says.
 fn facts(ui: &mut Ui, context: &ViewContext<'_>, view: &BandsView, band: &Band) {
-    let lines = match words::detail(context.answer, band.pick) {
+    let lines = match selected::detail(context.answer, band.pick) {
         Some(detail) => {
             let site = Some(detail.row.site.clone()).filter(|site| !site.is_empty());
             selected::facts(detail).into_iter().chain(site.map(|site| ("line", site))).collect()
@@ -228,7 +228,7 @@ fn facts(ui: &mut Ui, context: &ViewContext<'_>, view: &BandsView, band: &Band) 
 /// Shows the time that an allocation lives, and a little around it.
 fn show_life(ui: &Ui, context: &mut ViewContext<'_>, view: &BandsView, pick: Pick) {
     let band = view.bands.iter().find(|band| band.pick == pick).map(|band| band.death);
-    let death = band.or_else(|| words::detail(context.answer, pick).map(|detail| detail.death));
+    let death = band.or_else(|| selected::detail(context.answer, pick).map(|detail| detail.death));
     let Some(death) = death else { return };
     let life = words::life(pick.birth.0, death.map(|death| death.0), context.answer);
     let span = Span::between(life.at(-ROOM), life.at(1.0 + ROOM));

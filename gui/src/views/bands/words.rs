@@ -4,11 +4,11 @@
 
 use std::fmt::Write as _;
 
-use memscope_core::explorer::{AllocationDetail, Answer, Band, BandOrder, BandsView, Pick, STACKED};
+use memscope_core::explorer::{Answer, Band, BandOrder, BandsView, STACKED};
 use memscope_core::report::units;
 
 use super::draw;
-use crate::panels;
+use crate::panels::{self, selected};
 use crate::shared::{Selection, Span};
 
 /// Rows of what is merged in the table that is copied.
@@ -75,9 +75,9 @@ pub fn without(view: &BandsView) -> Option<&'static str> {
 
 /// Where the selected allocation is, if it is none of the bands.
 pub fn lost(answer: &Answer, view: &BandsView, selection: &Selection, seen: Span) -> Option<String> {
-    let Selection::Allocation(pick) = selection else { return None };
-    let detail = detail(answer, *pick)?;
-    if view.bands.iter().any(|band| band.pick == *pick) || detail.container {
+    let pick = selection.pick()?;
+    let detail = selected::detail(answer, pick)?;
+    if view.bands.iter().any(|band| band.pick == pick) || detail.container {
         return None;
     }
     let life = life(detail.row.birth.0, detail.death.map(|death| death.0), answer);
@@ -89,11 +89,6 @@ pub fn lost(answer: &Answer, view: &BandsView, selection: &Selection, seen: Span
         "is among the merged"
     };
     Some(format!("What is selected {place}: Z shows its life."))
-}
-
-/// Everything about an allocation, once it is known.
-pub fn detail(answer: &Answer, pick: Pick) -> Option<&AllocationDetail> {
-    answer.picks.iter().find(|detail| (detail.row.id, detail.row.birth) == (pick.id, pick.birth))
 }
 
 /// The time that an allocation lives.

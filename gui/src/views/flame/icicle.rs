@@ -6,15 +6,13 @@
 use std::sync::Arc;
 
 use eframe::egui::text::LayoutJob;
-use eframe::egui::{Color32, FontId, Galley, Mesh, Painter, Rect, Sense, Shape, Stroke, StrokeKind, Ui, pos2, vec2};
+use eframe::egui::{Color32, FontId, Galley, Mesh, Painter, Rect, Shape, Stroke, StrokeKind, pos2, vec2};
 use memscope_core::explorer::STACKED;
-use memscope_core::ledger::CATEGORIES;
 use memscope_core::report::units;
 
 use super::scene::{Chosen, Scene};
 use super::words;
 use crate::panels;
-use crate::theme::Theme;
 use crate::view::ViewContext;
 
 /// Height of a row.
@@ -197,16 +195,5 @@ impl Meshes {
 
     fn paint(self, painter: &Painter) {
         painter.extend(self.0.into_iter().map(|(_, mesh)| Shape::mesh(mesh)));
-    }
-}
-
-/// A small square of a category's colour, and its bytes.
-pub fn categories(ui: &mut Ui, theme: &Theme, live: &[u64; CATEGORIES]) {
-    for category in STACKED.iter().rev().filter(|category| live[**category as usize] > 0) {
-        ui.horizontal(|ui| {
-            let (swatch, _) = ui.allocate_exact_size(vec2(10.0, 10.0), Sense::hover());
-            ui.painter().rect_filled(swatch, 2.0, theme.category(*category));
-            ui.label(format!("{} {}", category.name(), units::bytes(live[*category as usize])));
-        });
     }
 }

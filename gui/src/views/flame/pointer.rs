@@ -7,7 +7,8 @@ use std::cmp::Reverse;
 use eframe::egui::{EventFilter, Key, Response, Ui};
 
 use super::scene::{Mark, Scene};
-use super::{Flame, icicle, words};
+use super::{Flame, words};
+use crate::panels;
 use crate::shared::{Selection, Shared};
 use crate::theme::Theme;
 use crate::view::{OwnKey, ViewContext};
@@ -141,7 +142,7 @@ pub fn hover(response: &Response, context: &ViewContext<'_>, scene: &Scene, posi
         for fact in words::facts(scene, position) {
             ui.label(fact);
         }
-        icicle::categories(ui, theme, &scene.view.nodes[position].live);
+        panels::categories(ui, theme, &scene.view.nodes[position].live);
         let selects = if scene.view.nodes[position].scope.is_some() { "click selects it; " } else { "" };
         ui.weak(match position == scene.view.zoomed {
             true if position == 0 => "double click on a node looks at it alone".to_owned(),

@@ -21,6 +21,7 @@ use memscope_core::report::units;
 
 use crate::shared::{Selection, Shared, Span};
 use crate::view::{View, ViewContext};
+use crate::views::timeline;
 
 /// Most blocks of a container that are drawn one by one.
 const BLOCKS: usize = 2000;
@@ -28,8 +29,6 @@ const BLOCKS: usize = 2000;
 const PINNED: usize = 50;
 /// Moments of the chart: one each so many points.
 const STRIDE: f32 = 4.0;
-/// Margin of the panel that views lie in.
-const PANEL: f32 = 8.0;
 /// Width of the list beside the map.
 const BESIDE: f32 = 280.0;
 
@@ -54,7 +53,7 @@ impl View for Segments {
     }
 
     fn ask(&self, shared: &Shared, query: &mut Query) {
-        let find = if let Selection::Allocation(pick) = shared.selection { Some(pick) } else { None };
+        let find = shared.selection.pick();
         query.segments = Some(SegmentsQuery {
             slices: self.columns.max(1),
             window: self.rows.clone(),
@@ -74,10 +73,7 @@ impl View for Segments {
         let height = chart::HEIGHT.min(rect.height() / 3.0);
         let seen = context.seen();
         self.time = Some((seen, (rect.width() / STRIDE).max(8.0) as usize));
-        // Below the timeline and to its scale, over the panel's margin.
-        let clip = ui.clip_rect();
-        let sides = (rect.left() - PANEL).max(clip.left())..=(rect.right() + PANEL).min(clip.right());
-        chart::ui(ui, context, Rect::from_x_y_ranges(sides, rect.top()..=rect.top() + height));
+        chart::ui(ui, context, Rect::from_x_y_ranges(timeline::sides(ui, rect), rect.top()..=rect.top() + height));
         let below = Rect::from_min_max(pos2(rect.left() + 6.0, rect.top() + height + 2.0), rect.max);
         let answer = context.answer.segments.clone();
         ui.scope_builder(UiBuilder::new().max_rect(below), |ui| {

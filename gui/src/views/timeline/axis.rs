@@ -2,7 +2,9 @@
 //!
 //! Owns: where lines and labels stand, from hours to microseconds. Refuses: what is between them.
 
-use eframe::egui::{Align2, FontId, Painter, Stroke, pos2};
+use std::ops::RangeInclusive;
+
+use eframe::egui::{Align2, FontId, Painter, Rect, Stroke, pos2};
 use memscope_core::report::units;
 
 use super::Chart;
@@ -36,7 +38,7 @@ impl Scale {
 }
 
 /// The distance of lines on the axis of bytes: a power of two, at most `most` lines.
-pub fn byte_stride(top: f64, most: f64) -> f64 {
+fn byte_stride(top: f64, most: f64) -> f64 {
     let mut stride = 256.0;
     while top / stride > most {
         stride *= 2.0;
@@ -46,12 +48,18 @@ pub fn byte_stride(top: f64, most: f64) -> f64 {
 
 /// Draws the axis of bytes.
 pub fn bytes(painter: &Painter, chart: &Chart, scale: &Scale, theme: &Theme) {
-    let stride = byte_stride(scale.top, f64::from(chart.rect.height() / 34.0).max(1.0));
-    let mut value = 0.0;
-    while value <= scale.top {
-        let y = scale.y(chart, value);
-        painter.hline(chart.rect.x_range(), y, Stroke::new(1.0, theme.grid()));
-        let at = pos2(chart.rect.left() - 6.0, y);
+    byte_lines(painter, chart.rect, 0.0..=scale.top, |value| scale.y(chart, value), theme);
+}
+
+/// Draws lines at round numbers of bytes from one number to another, which lie at `y`.
+pub fn byte_lines(painter: &Painter, rect: Rect, range: RangeInclusive<f64>, y: impl Fn(f64) -> f32, theme: &Theme) {
+    let (low, high) = range.into_inner();
+    let stride = byte_stride(high - low, f64::from(rect.height() / 34.0).max(1.0));
+    let mut value = (low / stride).ceil() * stride;
+    while value <= high {
+        let y = y(value);
+        painter.hline(rect.x_range(), y, Stroke::new(1.0, theme.grid()));
+        let at = pos2(rect.left() - 6.0, y);
         painter.text(at, Align2::RIGHT_CENTER, units::bytes(value as u64), FontId::proportional(11.0), theme.faint());
         value += stride;
     }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use eframe::egui::accesskit::Role;
 use eframe::egui::{
-    Align2, Color32, FontId, Galley, Painter, Pos2, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
+    Align2, Color32, FontId, Galley, Painter, Pos2, Rangef, Rect, Response, Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
 };
 use memscope_core::explorer::{Answer, At, Query, Running, STACKED, TracksQuery, WindowQuery};
 use memscope_core::journal::entry::Nanoseconds;
@@ -44,6 +44,14 @@ pub(crate) const RULER: f32 = 20.0;
 const PARTS: u32 = 64;
 /// Width of the byte axis.
 pub(crate) const MARGIN: f32 = 76.0;
+/// Margin of the panel that views below lie in.
+const PANEL: f32 = 8.0;
+
+/// The sides of a chart below the timeline that is to its scale: it lies over the panel's margin.
+pub(crate) fn sides(ui: &Ui, rect: Rect) -> Rangef {
+    let clip = ui.clip_rect();
+    Rangef::new((rect.left() - PANEL).max(clip.left()), (rect.right() + PANEL).min(clip.right()))
+}
 
 /// The timeline.
 #[derive(Default)]

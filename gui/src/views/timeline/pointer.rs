@@ -3,8 +3,7 @@
 //! Owns: cursor, range and hover. With Shift or another button a drag moves, and Shift and wheel move, too. Refuses: keys; they are
 //! actions.
 
-use eframe::egui::{Align2, FontId, Painter, PointerButton, Rect, Response, Sense, Stroke, Ui, Vec2, pos2, vec2};
-use memscope_core::explorer::STACKED;
+use eframe::egui::{Align2, FontId, Painter, PointerButton, Rect, Response, Stroke, Ui, Vec2, pos2, vec2};
 use memscope_core::report::units;
 
 use super::columns::Source;
@@ -139,13 +138,7 @@ fn hover(ui: &Ui, response: &Response, context: &ViewContext<'_>, chart: &Chart,
         if let Some(window) = &context.answer.window {
             bands::under(window, span.begin).into_iter().for_each(|line| drop(ui.weak(line)));
         }
-        for category in STACKED.iter().rev().filter(|category| live[**category as usize] > 0) {
-            ui.horizontal(|ui| {
-                let (swatch, _) = ui.allocate_exact_size(Vec2::splat(10.0), Sense::hover());
-                ui.painter().rect_filled(swatch, 2.0, context.theme.category(*category));
-                ui.label(format!("{} {}", category.name(), units::bytes(live[*category as usize])));
-            });
-        }
+        panels::categories(ui, &context.theme, live);
         ui.label(format!("live {}", units::bytes(column.rows.live_bytes())));
         ui.label(format!("reserved {}", units::bytes(column.reserved)));
         ui.weak(format!("most live within {}", panels::length(span.length())));

@@ -332,10 +332,7 @@ fn devices(ui: &mut Ui, context: &mut ViewContext<'_>) {
     }
     let name = |target: Target| match target {
         Target::All => "all devices".to_owned(),
-        Target::Device(position) => {
-            let ordinal = context.answer.devices.get(usize::from(position)).map(|device| device.ordinal);
-            format!("GPU {}", ordinal.unwrap_or(position.into()))
-        }
+        Target::Device(position) => format!("GPU {}", context.answer.gpu(position.into())),
         Target::Process(_) => "one process".to_owned(),
         Target::Host => "host memory".to_owned(),
     };

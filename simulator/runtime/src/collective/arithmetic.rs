@@ -42,21 +42,10 @@ macro_rules! reduce_as {
                 value = match $operation.0 {
                     SUM | AVERAGE => $sum(value, other),
                     PRODUCT => $product(value, other),
-                    GREATEST => {
-                        if other > value {
-                            other
-                        } else {
-                            value
-                        }
-                    }
-                    LEAST => {
-                        if other < value {
-                            other
-                        } else {
-                            value
-                        }
-                    }
-                    _ => return None,
+                    GREATEST if other > value => other,
+                    LEAST if other < value => other,
+                    // Of the greatest and the least: what there was.
+                    _ => value,
                 };
             }
             if $operation.0 == AVERAGE {

@@ -8,9 +8,11 @@
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use super::locked;
 
 /// The simulator's state, which lies in the session's folder.
 const STATE: &str = "MEMSCOPE_SIMULATOR_STATE";
@@ -80,7 +82,7 @@ impl Meeting {
 
     /// Says that this rank's communicator is no more.
     pub fn leave(&self) {
-        self.counters[2 * self.ranks + self.rank].store(GONE, Ordering::Release);
+        self.process(self.rank).store(GONE, Ordering::Release);
     }
 
     fn called(&self, rank: usize) -> &AtomicU64 {
@@ -89,6 +91,11 @@ impl Meeting {
 
     fn settled(&self, rank: usize) -> &AtomicU64 {
         &self.counters[self.ranks + rank]
+    }
+
+    /// The process of a rank: 0 before it joined.
+    fn process(&self, rank: usize) -> &AtomicU64 {
+        &self.counters[2 * self.ranks + rank]
     }
 
     fn sent(&self, from: usize, to: usize) -> &AtomicU64 {
@@ -107,7 +114,7 @@ impl Meeting {
     pub fn call(&self, part: Option<&[u8]>) -> u64 {
         let number = self.called(self.rank).load(Ordering::Relaxed);
         if let Some(part) = part {
-            let mut mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut mine = locked(&self.mine);
             let read = (0..self.ranks).map(|rank| self.settled(rank).load(Ordering::Acquire)).min().unwrap_or(0);
             while let Some((_, bytes)) = mine.lying.front().copied().filter(|(number, _)| *number < read) {
                 let old = mine.lying.pop_front().map_or(0, |(number, _)| number);
@@ -129,7 +136,7 @@ impl Meeting {
         let number = sent.load(Ordering::Relaxed);
         if let Some(message) = message {
             let part = Part::Message(self.rank, to, number);
-            let mut mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut mine = locked(&self.mine);
             mine.messages.push_back((part, message.len()));
             mine.message_bytes += message.len();
             // What nobody has read for so long is forgotten.
@@ -145,7 +152,7 @@ impl Meeting {
 
     /// The next message from another rank, which may be still to come.
     pub fn receive(&self, from: usize) -> Part {
-        let mut mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mine = locked(&self.mine);
         let number = mine.received[from];
         mine.received[from] += 1;
         Part::Message(from, self.rank, number)
@@ -186,7 +193,7 @@ impl Meeting {
     pub fn together(&self) {
         let calls = self.calls();
         for rank in 0..self.ranks {
-            let here = self.counters[2 * self.ranks + rank].load(Ordering::Acquire) == u64::from(std::process::id());
+            let here = self.process(rank).load(Ordering::Acquire) == u64::from(std::process::id());
             if !here && !self.wait(rank, self.called(rank), calls) {
                 return;
             }
@@ -223,7 +230,7 @@ impl Meeting {
     }
 
     fn has_gone(&self, rank: usize) -> bool {
-        match self.counters[2 * self.ranks + rank].load(Ordering::Acquire) {
+        match self.process(rank).load(Ordering::Acquire) {
             0 => false,
             GONE => true,
             // SAFETY: signal 0 only asks whether the process is there.

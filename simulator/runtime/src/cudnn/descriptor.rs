@@ -1,6 +1,7 @@
 //! Descriptors of the older API: tensors and filters are remembered, because programs read them back, recurrent layers because
 //! sizes follow from them; the others are opaque.
 
+use super::given;
 use super::rnn::{Layers, Sequences};
 use crate::api::{Out, store};
 use crate::status::CudnnStatus;
@@ -27,13 +28,6 @@ impl Shape {
         shape.strides[..3].copy_from_slice(&[sizes[1] * sizes[2], sizes[2], 1]);
         shape
     }
-}
-
-/// # Safety
-/// The pointer must be null or a descriptor of ours, used by one thread at a time.
-pub unsafe fn shape<'a>(pointer: *mut Shape) -> Result<&'a mut Shape, CudnnStatus> {
-    // SAFETY: as the caller says.
-    unsafe { pointer.as_mut() }.ok_or(CudnnStatus::BAD_PARAM)
 }
 
 /// # Safety
@@ -100,7 +94,7 @@ api! {
         unsafe {
             let (taken, count_of) = take(sizes, count)?;
             let (strides, _) = take(strides, count)?;
-            *shape(pointer)? = Shape { kind, format: 0, count: count_of, sizes: taken, strides };
+            *given(pointer)? = Shape { kind, format: 0, count: count_of, sizes: taken, strides };
         }
         Ok(())
     }
@@ -110,7 +104,7 @@ api! {
     ) -> CudnnStatus {
         // SAFETY: the program gives its descriptor and room for the wanted numbers.
         unsafe {
-            let found = shape(pointer)?;
+            let found = given(pointer)?;
             store(kind, found.kind);
             store(count, found.count as c_int);
             put(sizes, &found.sizes, found.count, wanted);
@@ -124,7 +118,7 @@ api! {
         // SAFETY: the program gives its descriptor and `count` numbers.
         unsafe {
             let (sizes, count) = take(sizes, count)?;
-            *shape(pointer)? = Shape { kind, format, count, sizes, strides: [0; MOST] };
+            *given(pointer)? = Shape { kind, format, count, sizes, strides: [0; MOST] };
         }
         Ok(())
     }
@@ -134,7 +128,7 @@ api! {
     ) -> CudnnStatus {
         // SAFETY: the program gives its descriptor and room for the wanted numbers.
         unsafe {
-            let found = shape(pointer)?;
+            let found = given(pointer)?;
             store(kind, found.kind);
             store(format, found.format);
             store(count, found.count as c_int);

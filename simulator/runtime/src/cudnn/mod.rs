@@ -21,9 +21,11 @@ struct Handle {
     stream: usize,
 }
 
+/// What a handle or descriptor points to.
+///
 /// # Safety
-/// The pointer must be null or a handle of cudnnCreate, used by one thread at a time.
-unsafe fn handle<'a>(pointer: *mut Handle) -> Result<&'a mut Handle, CudnnStatus> {
+/// The pointer must be null or one that was made here, used by one thread at a time.
+unsafe fn given<'a, T>(pointer: *mut T) -> Result<&'a mut T, CudnnStatus> {
     // SAFETY: as the caller says.
     unsafe { pointer.as_mut() }.ok_or(CudnnStatus::BAD_PARAM)
 }
@@ -36,19 +38,19 @@ api! {
     simulated fn cudnnDestroy(pointer: *mut Handle) -> CudnnStatus {
         // SAFETY: the program gives its handle back, once.
         unsafe {
-            handle(pointer)?;
+            given(pointer)?;
             drop(Box::from_raw(pointer));
         }
         Ok(())
     }
     simulated fn cudnnSetStream(pointer: *mut Handle, stream: usize) -> CudnnStatus {
         // SAFETY: the program gives its handle.
-        unsafe { handle(pointer)? }.stream = stream;
+        unsafe { given(pointer)? }.stream = stream;
         Ok(())
     }
     simulated fn cudnnGetStream(pointer: *mut Handle, stream: Out<'_, usize>) -> CudnnStatus {
         // SAFETY: the program gives its handle.
-        store(stream, unsafe { handle(pointer)? }.stream);
+        store(stream, unsafe { given(pointer)? }.stream);
         Ok(())
     }
     simulated fn cudnnGetProperty(part: c_int, value: Out<'_, c_int>) -> CudnnStatus {

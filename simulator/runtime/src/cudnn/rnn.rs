@@ -4,7 +4,8 @@
 //! before all biases, without gaps, so that the weights are as large as the parameters. Refuses: to know what the real engines take:
 //! what is told for the reserve is what those equations need in a backward pass, and the workspace is 0.
 
-use super::descriptor::{Shape, shape};
+use super::descriptor::Shape;
+use super::given;
 use crate::api::{Out, store};
 use crate::status::CudnnStatus;
 use std::ffi::{c_int, c_void};
@@ -122,7 +123,7 @@ impl Layers {
 
     /// Bytes of all weights.
     fn bytes(&self) -> usize {
-        self.bias(self.count * self.directions, 0).begin * size_of(self.kind)
+        self.bias(self.count * self.directions, 0).begin * bytes_of(self.kind)
     }
 
     /// Bytes that a backward pass needs of the forward pass, beside its input and output: of each step the gates and the cell's
@@ -134,12 +135,12 @@ impl Layers {
             _ => 0,
         };
         let inside = self.output * self.count.saturating_sub(1);
-        sequences.steps * self.directions * (of_a_cell * self.count + inside) * size_of(self.kind)
+        sequences.steps * self.directions * (of_a_cell * self.count + inside) * bytes_of(self.kind)
     }
 }
 
 /// Bytes of a number: `cudnnDataType_t`.
-fn size_of(kind: c_int) -> usize {
+fn bytes_of(kind: c_int) -> usize {
     const DOUBLE: c_int = 1;
     const HALF: c_int = 2;
     const BFLOAT16: c_int = 9;
@@ -156,19 +157,12 @@ fn size_of(kind: c_int) -> usize {
 /// The pointers must be null or a descriptor of the program's, and room for an address.
 unsafe fn tell(part: Part, layers: &Layers, weights: usize, of: *mut Shape, place: Out<'_, usize>) {
     let is_there = part.rows * part.columns > 0;
-    store(place, if is_there { weights + part.begin * size_of(layers.kind) } else { 0 });
+    store(place, if is_there { weights + part.begin * bytes_of(layers.kind) } else { 0 });
     // SAFETY: as the caller says.
-    if let Ok(of) = unsafe { shape(of) } {
+    if let Ok(of) = unsafe { given(of) } {
         let sizes = if is_there { [1, part.rows as c_int, part.columns as c_int] } else { [0; 3] };
         *of = Shape::tensor(layers.kind, sizes);
     }
-}
-
-/// # Safety
-/// The pointer must be null or a descriptor of ours, used by one thread at a time.
-unsafe fn given<'a, T>(pointer: *mut T) -> Result<&'a mut T, CudnnStatus> {
-    // SAFETY: as the caller says.
-    unsafe { pointer.as_mut() }.ok_or(CudnnStatus::BAD_PARAM)
 }
 
 fn size(number: c_int) -> Result<usize, CudnnStatus> {
@@ -255,7 +249,7 @@ mod tests {
             assert_eq!(part.begin, end, "{part:?}");
             end += part.rows * part.columns;
         }
-        assert_eq!((end, layers.bytes()), (numbers, numbers * size_of(layers.kind)));
+        assert_eq!((end, layers.bytes()), (numbers, numbers * bytes_of(layers.kind)));
     }
 
     #[test]

@@ -11,8 +11,11 @@ def follow_data():
     def __next__(self):
         before = phase
         try:
-            enter_phase("data")
             batch_begins()
+        except Exception as error:
+            failed("steps", error)
+        try:
+            enter_phase("data")
             batch = plain(self)
         except BaseException as error:
             enter_phase("" if before in BETWEEN else before)

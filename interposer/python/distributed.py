@@ -15,6 +15,9 @@ def making(plain, category, name_of):
     def make(self, *args, **kwargs):
         try:
             send_making(category, text(name_of(self)))
+        except Exception as error:
+            failed("buckets of gradients", error)
+        try:
             return plain(self, *args, **kwargs)
         except BaseException as error:
             untraced(error)

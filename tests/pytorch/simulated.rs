@@ -8,7 +8,7 @@ use std::path::Path;
 use memscope_core::allocation::flag;
 use serde_json::json;
 
-use crate::memscope::{Place, number, stderr};
+use crate::memscope::{Place, flat, number, stderr};
 use crate::torch::{Run, python, ranks, run};
 
 const H100: &str = "--device h100-80gb";
@@ -248,7 +248,7 @@ fn a_program_that_stops_at_a_value_hears_where_and_what_to_do() {
         .expect("memscope starts");
     assert_eq!(ended.status.code(), Some(1), "{}", stderr(&ended));
     let told = stderr(&ended);
-    let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = flat(&told);
     assert!(flat.contains("the program ended with status 1, and the last such read was at"), "{told}");
     assert!(flat.contains("stopped.py:6"), "{told}");
     assert!(flat.contains("torch.distributions.Distribution.set_default_validate_args(False)"), "{told}");
@@ -263,7 +263,7 @@ fn what_pytorch_asks_of_the_libraries_works_or_is_told() {
     assert!(run.said["refused"].as_str().expect("a message").contains("cuFFT"), "{}", run.said["refused"]);
     let told = stderr(&run.output);
     assert!(told.contains("cufftCreate is not simulated"), "at once: {told}");
-    let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = flat(&told);
     let missed = "not simulated, so that the program got errors: cudaIpcGetEventHandle of the CUDA runtime (1 call), \
                   cudaIpcGetMemHandle of the CUDA runtime (1 call), cufftCreate of cuFFT (1 call)";
     assert!(flat.contains(missed), "{told}");

@@ -2,9 +2,9 @@
 CLOCK_MONOTONIC, ns. All passes and optimizers of a step lie within these times, and nothing else."""
 
 import contextlib
-import json
 import time
 
+from figures import APART_S, say
 import torch
 import torch.nn as nn
 from torch.utils.data import DataLoader
@@ -12,8 +12,6 @@ from torch.utils.data import DataLoader
 torch.set_num_threads(1)
 torch.manual_seed(0)
 CASES, steps = {}, []
-# Between events and the clock's reading: more than two clocks can differ.
-APART_S = 0.005
 
 
 def case(function):
@@ -247,4 +245,4 @@ for name, function in CASES.items():
     steps = []
     function()
     told[name] = steps
-print(json.dumps(told))
+say(**told)

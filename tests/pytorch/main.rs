@@ -8,7 +8,8 @@
 //! | `exact.rs` | the CPU: live bytes after each event, against a count in C that knows nothing of memscope |
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
 //! | `others.rs` | training loops of packages: the Trainer of transformers, a model of timm, Lightning |
-//! | `harmless.rs` | what a program prints, computes and ends with, with and without memscope; every kind of start; names of modules |
+//! | `harmless.rs` | what a program prints, computes and ends with, with and without memscope; names of modules |
+//! | `starts.rs` | how Python can begin and where its PyTorch is; no PyTorch, half a one, one that is not known |
 //! | `notebooks.rs` | a notebook: its kernel, and cells that train, fail and are interrupted |
 //! | `removed.rs` | programs that take hooks away, and models that go and come |
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
@@ -38,5 +39,6 @@ mod replay;
 mod simulated;
 mod snapshots;
 mod stacks;
+mod starts;
 mod steps;
 mod torch;

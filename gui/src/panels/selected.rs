@@ -4,15 +4,18 @@
 
 use std::fmt::Write as _;
 
-use eframe::egui::{Grid, RichText, Ui};
+use eframe::egui::{CollapsingHeader, Color32, Grid, Label, RichText, Ui};
 use memscope_core::MemoryKind;
-use memscope_core::explorer::{AllocationDetail, Answer, Pick};
+use memscope_core::explorer::{AllocationDetail, AllocationRow, Answer, Pick, StackLine, Told};
 use memscope_core::findings::Holder;
 use memscope_core::report::units;
 
 use super::time;
 use crate::shared::{Selection, Shared};
 use crate::theme::Theme;
+
+/// Up to so many lines of libraries are told at once.
+const MOST_UNFOLDED: usize = 3;
 
 /// The selected allocation, once the answer has it.
 pub fn of<'a>(answer: &'a Answer, shared: &Shared) -> Option<&'a AllocationDetail> {
@@ -78,21 +81,36 @@ fn facts_and_stack(ui: &mut Ui, detail: &AllocationDetail, theme: &Theme) {
     Grid::new("selected allocation").num_columns(2).show(ui, |ui| {
         for (name, value) in facts(detail) {
             ui.label(RichText::new(name).color(theme.faint()));
-            ui.add(eframe::egui::Label::new(value).wrap());
+            ui.add(Label::new(value).wrap());
             ui.end_row();
         }
     });
-    if detail.row.stack.is_empty() {
+    stack(ui, &detail.row, theme);
+}
+
+/// The lines that led to it: the program's own, and, paler, those of libraries; folded where there are many.
+fn stack(ui: &mut Ui, row: &AllocationRow, theme: &Theme) {
+    let Told { leading, others } = row.told();
+    if leading.is_empty() {
         return;
     }
     ui.add_space(4.0);
-    ui.label(RichText::new("made by, the innermost line first").color(theme.faint()));
-    for line in &detail.row.stack {
-        let text = RichText::new(&line.text).size(12.0).color(if line.own { theme.text() } else { theme.faint() });
-        let shown = ui.add(eframe::egui::Label::new(text).wrap());
-        if !line.file.is_empty() {
-            shown.on_hover_text(format!("{}:{}", line.file, line.line));
-        }
+    ui.label(RichText::new("made by, the innermost line of the program first").color(theme.faint()));
+    leading.into_iter().for_each(|told| line(ui, told, theme.text()));
+    let pale = |ui: &mut Ui| others.iter().for_each(|told| line(ui, told, theme.faint()));
+    if others.len() <= MOST_UNFOLDED {
+        pale(ui);
+        return;
+    }
+    let title = RichText::new(format!("{} of libraries", units::count(others.len() as u64, "line", "lines")))
+        .color(theme.faint());
+    CollapsingHeader::new(title).id_salt("lines of libraries").show(ui, pale);
+}
+
+fn line(ui: &mut Ui, line: &StackLine, colour: Color32) {
+    let shown = ui.add(Label::new(RichText::new(&line.text).size(12.0).color(colour)).wrap());
+    if !line.file.is_empty() {
+        shown.on_hover_text(format!("{}:{}", line.file, line.line));
     }
 }
 
@@ -102,8 +120,10 @@ pub fn text(answer: &Answer, shared: &Shared) -> String {
     for (name, value) in of(answer, shared).map(facts).unwrap_or_default() {
         let _ = writeln!(text, "{name:<10} {value}");
     }
-    for line in of(answer, shared).iter().flat_map(|detail| &detail.row.stack) {
-        let _ = writeln!(text, "{:<10} {}", "by", line.text);
+    let Told { leading, others } = of(answer, shared).map(|detail| detail.row.told()).unwrap_or_default();
+    let lines = leading.into_iter().map(|line| ("by", line)).chain(others.into_iter().map(|line| ("through", line)));
+    for (how, line) in lines {
+        let _ = writeln!(text, "{how:<10} {}", line.text);
     }
     text
 }

@@ -237,7 +237,7 @@ fn the_largest_block_is_selected_and_told_in_full() {
     assert!(seen.is_whole());
 }
 
-/// All lines that led to the selected allocation are told, the innermost first.
+/// All lines that led to the selected allocation are told, the program's own first; many lines of libraries are folded.
 #[test]
 fn lines_of_the_program_are_a_column_and_a_stack() {
     let mut trace = Trace::new(Trace::session(&["python", "train.py"], None));
@@ -248,21 +248,38 @@ fn lines_of_the_program_are_a_column_and_a_stack() {
     trace.at_line((2, 1), ("/home/me/net.py", 7, "Net.forward"));
     trace.at_line((3, 2), ("/usr/lib/python3.11/site-packages/torch/nn/linear.py", 3, "Linear.forward"));
     trace.tagged(0x10_0000_0000, MIB, Category::Activations, "out");
+    for (node, line) in (4..7).zip(120..) {
+        let dropout = ("/usr/lib/python3.11/site-packages/torch/nn/dropout.py", line, "Dropout.forward");
+        trace.at_line((node, node - 1), dropout);
+    }
+    trace.tagged(0x11_0000_0000, 2 * MIB, Category::Activations, "deep");
     trace.now = 2_000_000;
     let mut window = of(&trace);
     assert!(window.query_by_label("Sort by line").is_some());
-    let stack = ["torch/nn/linear.py:3 in Linear.forward", "me/net.py:7 in Net.forward", "me/train.py:40"];
+    let library = "torch/nn/linear.py:3 in Linear.forward";
+    let stack = ["me/net.py:7 in Net.forward", "me/train.py:40", library];
     click(&mut window, "out, 1.00 MiB, activations");
     window.run();
     stack.into_iter().for_each(|line| says(&window, line));
     let context = window.ctx.clone();
     let text = window.state_mut().text(&context).expect("text");
-    let places: Vec<_> = stack.iter().map(|line| text.find(line).expect("a line")).collect();
+    let places: Vec<_> = ["by         me/net.py:7", "by         me/train.py:40", "through    torch/nn/linear.py:3"]
+        .iter()
+        .map(|line| text.find(line).expect("a line"))
+        .collect();
     assert!(places.is_sorted(), "{text}");
+    click(&mut window, "deep, 2.00 MiB, activations");
+    window.run();
+    stack[..2].iter().for_each(|line| says(&window, line));
+    assert!(window.query_by_label(library).is_none(), "{:#?}", heard(&window));
+    window.get_by_label("4 lines of libraries").scroll_to_me();
+    window.run();
+    click(&mut window, "4 lines of libraries");
+    says(&window, library);
     window.get_by_label("Groups").click();
     window.run();
     click(&mut window, "by line");
-    says(&window, "me/net.py:7 in Net.forward: 1.00 MiB, 1 allocation");
+    says(&window, "me/net.py:7 in Net.forward: 3.00 MiB, 2 allocations");
 }
 
 /// Where the selected allocation does not live, that is said, and the way to it is one click.

@@ -126,7 +126,8 @@ fn is_library(file: &str) -> bool {
         rest.starts_with('/')
     });
     let made = ["<frozen ", "<eval_with_key", "<__array_function__", "<memscope"];
-    standard || INSTALLED.iter().any(|part| file.contains(part)) || made.iter().any(|part| file.starts_with(part))
+    let within = INSTALLED.iter().chain(&["/torchinductor_"]);
+    standard || within.into_iter().any(|part| file.contains(part)) || made.iter().any(|part| file.starts_with(part))
 }
 
 /// The site of each node: the innermost line that is the program's own, else the innermost line. Nodes whose sites are the same
@@ -217,6 +218,7 @@ mod tests {
             ("/x/lib/python3.11/site-packages/torch/nn.py", true),
             ("<frozen runpy>", true),
             ("<eval_with_key>.1", true),
+            ("/tmp/torchinductor_me/ab/cab12.py", true),
             ("<string>", false),
             ("/home/lib/python-games/train.py", false),
             ("train.py", false),

@@ -330,7 +330,8 @@ pub struct AllocationRow {
     /// The line of the program that made it, as text: the innermost one that is its own, else the innermost; empty when lines were
     /// not recorded.
     pub site: String,
-    /// The lines that led to it, the innermost first; at most 64.
+    /// The lines that led to it, the innermost first: at most 64, and where none of these is the program's own, the innermost that
+    /// is. [`AllocationRow::told`] has them in the order for people.
     pub stack: Vec<StackLine>,
     /// When it was made.
     pub birth: Nanoseconds,

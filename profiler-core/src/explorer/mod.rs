@@ -58,5 +58,6 @@ pub use query::{
     TracksQuery, WindowQuery,
 };
 pub use segments::{FragmentationPoint, FragmentationView, Pinned, Segment, SegmentBlock, SegmentsView, Survivor};
+pub use stacks::Told;
 pub use tracks::{DeviceTelemetry, Lane, TelemetryPoint, TracksView};
 pub use window::{PhaseSpan, RefusalMark, StepSpan, WindowBucket, WindowView};

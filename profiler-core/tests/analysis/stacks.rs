@@ -172,6 +172,41 @@ fn views_are_told_lines_groups_and_the_tree() {
     assert_eq!(late[0].1, "me/net.py:90 in late");
 }
 
+/// Texts of what leads and of what comes after, as people are told the stack of the largest row.
+fn in_order(trace: &Trace, filter: &str) -> (Vec<String>, Vec<String>) {
+    let rows = rows(&mut explorer(trace), filter, None);
+    let Row::Allocation(row) = &rows[0] else { panic!("no group") };
+    let told = row.told();
+    let [leading, others]: [Vec<String>; 2] =
+        [told.leading, told.others].map(|lines| lines.iter().map(|line| line.text.clone()).collect());
+    assert_eq!(leading.first(), Some(&row.site), "the site leads");
+    (leading, others)
+}
+
+#[test]
+fn the_programs_own_lines_lead_a_stack() {
+    let mut trace = program();
+    let own = ["me/net.py:7 in Net.forward", "me/train.py:40"].map(str::to_owned).to_vec();
+    assert_eq!(in_order(&trace, ">7MiB"), (own, vec!["torch/nn/linear.py:3 in Linear.forward".to_owned()]));
+    let remark = (vec!["me/train.py:44".to_owned()], vec!["<backward>".to_owned()]);
+    assert_eq!(in_order(&trace, ">3MiB <5MiB"), remark);
+    // Without a line of the program the innermost line leads, not a remark.
+    node(&mut trace, 0, 20, LIBRARY_ALONE, (LINEAR, 5, "Linear.forward"));
+    node(&mut trace, 0, 21, 20, ("", 0, "<backward>"));
+    at(&mut trace, 3, 21, 0xa000_0000, 90 * MIB);
+    let others = ["<backward>", "python3.11/threading.py:9 in Thread.run"].map(str::to_owned).to_vec();
+    assert_eq!(in_order(&trace, ">80MiB"), (vec!["torch/nn/linear.py:5 in Linear.forward".to_owned()], others));
+    // However deep inside libraries.
+    for deeper in 30..130 {
+        let parent = if deeper == 30 { FORWARD } else { deeper - 1 };
+        node(&mut trace, 0, deeper, parent, (LINEAR, deeper as u32, "Linear.forward"));
+    }
+    at(&mut trace, 3, 129, 0xc000_0000, 200 * MIB);
+    let (leading, others) = in_order(&trace, ">190MiB");
+    assert_eq!((leading, others.len()), (vec!["me/net.py:7 in Net.forward".to_owned()], 64));
+    assert_eq!(others[0], "torch/nn/linear.py:129 in Linear.forward");
+}
+
 #[test]
 fn reports_say_the_line_that_made_most() {
     let mut trace = program();

@@ -2,7 +2,7 @@
 //!
 //! Owns: columns. Refuses: order and filter: they are the query's.
 
-use memscope_core::explorer::{AllocationRow, Column as By, GroupRow, Grouping, Row, RowsView, STACKED};
+use memscope_core::explorer::{AllocationRow, Column as By, GroupRow, Grouping, Row, RowsView, STACKED, Told};
 use memscope_core::report::units;
 use memscope_core::{Category, MemoryKind, Origin};
 use ratatui::layout::{Position, Rect};
@@ -292,14 +292,16 @@ fn detail(canvas: &mut Canvas, area: Rect, row: &Row) {
     }
 }
 
-/// The innermost lines that led to an allocation, those of the program itself in plain; where there is room for one, its site.
+/// The lines that led to an allocation: the program's own in plain, then those of libraries; where there is room for one, its site.
 fn stack(canvas: &mut Canvas, area: Rect, row: &AllocationRow) {
     let (faint, plain) = (canvas.palette.faint(), Style::new());
     if area.height == 1 {
         canvas.fitted(area.x + 1, area.y, area.width - 2, &row.site, plain);
         return;
     }
-    for (y, line) in (area.y..area.bottom()).zip(&row.stack) {
-        canvas.fitted(area.x + 1, y, area.width - 2, &line.text, if line.own { plain } else { faint });
+    let Told { leading, others } = row.told();
+    let lines = leading.into_iter().map(|line| (line, plain)).chain(others.into_iter().map(|line| (line, faint)));
+    for (y, (line, style)) in (area.y..area.bottom()).zip(lines) {
+        canvas.fitted(area.x + 1, y, area.width - 2, &line.text, style);
     }
 }

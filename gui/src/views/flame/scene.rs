@@ -224,7 +224,8 @@ impl Scene {
 
     /// The node of a stack: its lines from the outermost on, or, of a tree from the innermost on, the other way.
     fn made_at(&self, stack: &[StackLine]) -> Chosen {
-        let mut lines: Vec<Frame> = stack.iter().map(|line| line.frame).collect();
+        // A line after those is not where the last of them was called.
+        let mut lines: Vec<Frame> = stack.iter().take(MOST_LINES).map(|line| line.frame).collect();
         if lines.len() >= MOST_LINES && !self.view.query.invert {
             let is = |position: &usize| self.outwards(*position).take(lines.len()).eq(lines.iter().copied());
             let deep = |position: &usize| self.view.nodes[*position].depth as usize >= lines.len();

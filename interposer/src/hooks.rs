@@ -5,10 +5,14 @@
 //! driver refuses. Refuses: to change arguments, results or errors, to track which pointers are ours (every free is
 //! forwarded), and to record calls that the driver makes to itself inside a hooked one.
 
+mod arrays;
+
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::transmute;
 use memscope_wire::event::NO_DEVICE;
-use memscope_wire::{Event, MemoryKind};
+use memscope_wire::{Event, Measure, MemoryKind};
+
+use arrays::{Described, array, levels};
 
 use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
 use crate::log;
@@ -306,26 +310,60 @@ pub struct Properties {
     id: c_int,
 }
 
+/// The record of memory without an address of its own: made, or refused for want of memory.
+///
+/// # Safety
+/// After a success `out` points to a handle.
+unsafe fn made(
+    row: Row,
+    state: &State,
+    out: *const u64,
+    (bytes, measure): (u64, Measure),
+    (device, memory): (u32, MemoryKind),
+    result: c_int,
+) -> Option<Event> {
+    driver::introduce(state, device);
+    scope::settle();
+    let row = row as u16;
+    if result == OUT_OF_MEMORY {
+        let (free, total) = driver::preserving_errno(driver::memory_info);
+        return Some(Event::AllocFailed { requested: bytes, free, total, device, result, row, memory });
+    }
+    // SAFETY: the caller's promise.
+    (result == SUCCESS).then(|| Event::Create { handle: unsafe { *out }, bytes, measure, device, row, memory })
+}
+
+/// The record of an array.
+///
+/// # Safety
+/// Unless `result` says that an argument is wrong, the driver has accepted them.
+unsafe fn made_array(
+    row: Row,
+    state: &State,
+    out: *const u64,
+    description: *const impl Described,
+    levels: c_uint,
+    result: c_int,
+) -> Option<Event> {
+    // SAFETY: the driver has read it.
+    let size = matches!(result, SUCCESS | OUT_OF_MEMORY).then(|| unsafe { &*description }.bytes(levels))?;
+    let place = (driver::preserving_errno(driver::current_device), MemoryKind::Device);
+    // SAFETY: the caller's promise.
+    unsafe { made(row, state, out, size, place, result) }
+}
+
 macro_rules! created {
     ($name:ident) => {
         hook! { $name(out: *mut u64, bytes: usize, properties: *const Properties, flags: u64) |call| {
             observe(Row::$name, call, |state, result| {
                 // SAFETY: the driver has read `properties` unless it refused the call for them.
                 let place = matches!(result, SUCCESS | OUT_OF_MEMORY).then(|| unsafe { &*properties })?;
-                let (device, memory) = match place.location {
+                let place = match place.location {
                     ON_DEVICE => (place.id as u32, MemoryKind::Device),
                     _ => (NO_DEVICE, MemoryKind::Host),
                 };
-                driver::introduce(state, device);
-                scope::settle();
-                let (bytes, row) = (bytes as u64, Row::$name as u16);
-                if result == OUT_OF_MEMORY {
-                    let (free, total) = driver::preserving_errno(driver::memory_info);
-                    return Some(Event::AllocFailed { requested: bytes, free, total, device, result, row, memory });
-                }
                 // SAFETY: after a success the driver has filled `out`.
-                let handle = unsafe { *out };
-                Some(Event::Create { handle, bytes, device, row, memory })
+                unsafe { made(Row::$name, state, out, (bytes as u64, Measure::Told), place, result) }
             })
         } }
     };
@@ -368,8 +406,8 @@ macro_rules! look_up_and_tell {
 }
 
 macro_rules! export_rows {
-    ($($name:ident = $shape:ident($($memory:ident)?), $base:literal, $since:literal, $per_thread:literal;)*) => {
-        $($shape! { $name $($memory)? })*
+    ($($name:ident = $shape:ident($($what:ident)?), $base:literal, $since:literal, $per_thread:literal;)*) => {
+        $($shape! { $name $($what)? })*
     };
 }
 with_rows!(export_rows);

@@ -14,7 +14,7 @@ use memscope_wire::Event;
 use crate::{hooks, log, module, proc_address};
 
 /// Calls the macro `$use` with all rows. In a row:
-/// the exported name = the shape of the hook (the kind of memory it gives), the name that cuGetProcAddress knows, the CUDA
+/// the exported name = the shape of the hook (the kind of memory it gives, or of what it makes), the name that cuGetProcAddress knows, the CUDA
 /// version since which that name means this function, and whether it is the variant for per-thread default streams.
 macro_rules! with_rows {
     ($use:ident) => {
@@ -38,6 +38,11 @@ macro_rules! with_rows {
             cuMemRelease                 = handle_release(),      "cuMemRelease",           10020, false;
             cuMemMap                     = mapped(),              "cuMemMap",               10020, false;
             cuMemUnmap                   = unmapped(),            "cuMemUnmap",             10020, false;
+            cuArrayCreate_v2             = array(Flat),           "cuArrayCreate",           3020, false;
+            cuArray3DCreate_v2           = array(Solid),          "cuArray3DCreate",         3020, false;
+            cuArrayDestroy               = handle_release(),      "cuArrayDestroy",          2000, false;
+            cuMipmappedArrayCreate       = levels(),              "cuMipmappedArrayCreate",  5000, false;
+            cuMipmappedArrayDestroy      = handle_release(),      "cuMipmappedArrayDestroy", 5000, false;
             cuGetProcAddress             = look_up(),             "cuGetProcAddress",       11030, false;
             cuGetProcAddress_v2          = look_up_and_tell(),    "cuGetProcAddress",       12000, false;
         }
@@ -75,7 +80,7 @@ const fn terminated(name: &'static str) -> &'static CStr {
 }
 
 macro_rules! define_rows {
-    ($($name:ident = $shape:ident($($memory:ident)?), $base:literal, $since:literal, $per_thread:literal;)*) => {
+    ($($name:ident = $shape:ident($($what:ident)?), $base:literal, $since:literal, $per_thread:literal;)*) => {
         /// A row's number, as in the log.
         #[allow(non_camel_case_types, reason = "NVIDIA's spelling")]
         #[repr(u16)]

@@ -3,10 +3,9 @@
 
 int main(void)
 {
-    struct functions f = {cuCtxSetCurrent,         cuMemAlloc_v2,     cuMemAllocPitch_v2, cuMemAllocManaged,
-                          cuMemFree_v2,            cuMemAllocAsync,   cuMemAllocFromPoolAsync, cuMemFreeAsync,
-                          cuMemHostAlloc,          cuMemAllocHost_v2, cuMemFreeHost,      cuMemHostRegister_v2,
-                          cuMemHostUnregister,     cuMemCreate,       cuMemMap,           cuMemUnmap,
-                          cuMemRelease};
+    struct functions f;
+#define X(name, symbol, version) f.name = name;
+    FUNCTIONS(X)
+#undef X
     return call_every_function(&f);
 }

@@ -14,22 +14,8 @@ int main(int count, char **arguments)
     if (!driver)
         return puts(dlerror()), 1;
     struct functions f;
-    *(void **)&f.set_current = look_up(driver, "cuCtxSetCurrent");
-    *(void **)&f.alloc = look_up(driver, "cuMemAlloc_v2");
-    *(void **)&f.pitch = look_up(driver, "cuMemAllocPitch_v2");
-    *(void **)&f.managed = look_up(driver, "cuMemAllocManaged");
-    *(void **)&f.free = look_up(driver, "cuMemFree_v2");
-    *(void **)&f.ordered = look_up(driver, "cuMemAllocAsync");
-    *(void **)&f.pooled = look_up(driver, "cuMemAllocFromPoolAsync");
-    *(void **)&f.ordered_free = look_up(driver, "cuMemFreeAsync");
-    *(void **)&f.host_flagged = look_up(driver, "cuMemHostAlloc");
-    *(void **)&f.host = look_up(driver, "cuMemAllocHost_v2");
-    *(void **)&f.host_free = look_up(driver, "cuMemFreeHost");
-    *(void **)&f.host_register = look_up(driver, "cuMemHostRegister_v2");
-    *(void **)&f.host_unregister = look_up(driver, "cuMemHostUnregister");
-    *(void **)&f.create = look_up(driver, "cuMemCreate");
-    *(void **)&f.map = look_up(driver, "cuMemMap");
-    *(void **)&f.unmap = look_up(driver, "cuMemUnmap");
-    *(void **)&f.release = look_up(driver, "cuMemRelease");
+#define X(name, symbol, version) *(void **)&f.name = look_up(driver, #name);
+    FUNCTIONS(X)
+#undef X
     return call_every_function(&f);
 }

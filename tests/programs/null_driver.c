@@ -187,6 +187,32 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, unsigned lon
 }
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) { return bytes ? release(address) : INVALID_VALUE; }
 
+/* Arrays: the handle of one is 0xa0000 and on; one of 1 TiB or wider is out of memory. */
+static CUresult make_array(CUarray *array, size_t width)
+{
+    static _Atomic uint64_t next_array = 0xa0000;
+    if (!array)
+        return INVALID_VALUE;
+    if (width >> 40)
+        return OUT_OF_MEMORY;
+    *array = (CUarray)atomic_fetch_add(&next_array, 16);
+    return SUCCESS;
+}
+CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *description)
+{
+    return make_array(array, array ? description->width : 0);
+}
+CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *description)
+{
+    return make_array(array, description->width);
+}
+CUresult cuArrayDestroy(CUarray array) { return release((CUdeviceptr)(uintptr_t)array); }
+CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *description, unsigned levels)
+{
+    return levels ? make_array(array, description->width) : INVALID_VALUE;
+}
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) { return cuArrayDestroy(array); }
+
 #ifdef OTHER_ENTRIES
 static CUresult alloc_entry(CUdeviceptr *address, size_t bytes) { return allocate(address, bytes, device_of_thread); }
 static CUresult free_entry(CUdeviceptr address) { return release(address); }
@@ -220,6 +246,11 @@ static const struct { const char *symbol; int since; uint64_t stream; void *func
     {"cuMemRelease", 10020, ANY, (void *)cuMemRelease},
     {"cuMemMap", 10020, ANY, (void *)cuMemMap},
     {"cuMemUnmap", 10020, ANY, (void *)cuMemUnmap},
+    {"cuArrayCreate", 3020, ANY, (void *)cuArrayCreate_v2},
+    {"cuArray3DCreate", 3020, ANY, (void *)cuArray3DCreate_v2},
+    {"cuArrayDestroy", 2000, ANY, (void *)cuArrayDestroy},
+    {"cuMipmappedArrayCreate", 5000, ANY, (void *)cuMipmappedArrayCreate},
+    {"cuMipmappedArrayDestroy", 5000, ANY, (void *)cuMipmappedArrayDestroy},
     {"cuGetProcAddress", 11030, ANY, (void *)cuGetProcAddress},
     {"cuGetProcAddress", 12000, ANY, (void *)cuGetProcAddress_v2},
 };

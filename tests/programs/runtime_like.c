@@ -9,11 +9,11 @@ static CUresult (*first)(const char *, void **, int, uint64_t);
 static CUresult (*second)(const char *, void **, int, uint64_t, int *);
 static uint64_t flags;
 
-static void *get(const char *symbol)
+static void *get(const char *symbol, int version)
 {
     void *function = (void *)-1;
     int status = -1;
-    CUresult result = second ? second(symbol, &function, 12000, flags, &status) : first(symbol, &function, 11030, flags);
+    CUresult result = second ? second(symbol, &function, version, flags, &status) : first(symbol, &function, version, flags);
     if (result || !function)
         printf("%s: result %d, status %d, %p\n", symbol, result, status, function);
     return function;
@@ -29,29 +29,15 @@ int main(int count, char **arguments)
         return puts(dlerror()), 1;
     if (arguments[1][0] == '1') {
         *(void **)&first = dlsym(driver, "cuGetProcAddress");
-        *(void **)&first = get("cuGetProcAddress");
+        *(void **)&first = get("cuGetProcAddress", 11030);
     } else {
         *(void **)&second = dlsym(driver, "cuGetProcAddress_v2");
-        *(void **)&second = get("cuGetProcAddress");
+        *(void **)&second = get("cuGetProcAddress", 12000);
     }
     struct functions f;
-    *(void **)&f.set_current = get("cuCtxSetCurrent");
-    *(void **)&f.alloc = get("cuMemAlloc");
-    *(void **)&f.pitch = get("cuMemAllocPitch");
-    *(void **)&f.managed = get("cuMemAllocManaged");
-    *(void **)&f.free = get("cuMemFree");
-    *(void **)&f.ordered = get("cuMemAllocAsync");
-    *(void **)&f.pooled = get("cuMemAllocFromPoolAsync");
-    *(void **)&f.ordered_free = get("cuMemFreeAsync");
-    *(void **)&f.host_flagged = get("cuMemHostAlloc");
-    *(void **)&f.host = get("cuMemAllocHost");
-    *(void **)&f.host_free = get("cuMemFreeHost");
-    *(void **)&f.host_register = get("cuMemHostRegister");
-    *(void **)&f.host_unregister = get("cuMemHostUnregister");
-    *(void **)&f.create = get("cuMemCreate");
-    *(void **)&f.map = get("cuMemMap");
-    *(void **)&f.unmap = get("cuMemUnmap");
-    *(void **)&f.release = get("cuMemRelease");
-    get("cuNoSuchFunction");
+#define X(name, symbol, version) *(void **)&f.name = get(symbol, version);
+    FUNCTIONS(X)
+#undef X
+    get("cuNoSuchFunction", 12000);
     return call_every_function(&f);
 }

@@ -122,6 +122,30 @@ impl MemoryKind {
     }
 }
 
+/// How the bytes of memory without an address of its own are known.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Measure {
+    /// The program asked for so many, or the driver says so.
+    #[default]
+    Told = 0,
+    /// Computed from the description of an array: at least so many.
+    Computed = 1,
+    /// Not known; the bytes are 0.
+    Unknown = 2,
+}
+
+impl Measure {
+    /// The measure with this number; an unassigned one is [`Measure::Unknown`].
+    pub const fn from_number(number: u64) -> Measure {
+        match number {
+            0 => Measure::Told,
+            1 => Measure::Computed,
+            _ => Measure::Unknown,
+        }
+    }
+}
+
 /// Numbers of the kinds. 0 is never a kind: it marks a slot that is not committed.
 pub mod kind {
     /// [`super::Event::Text`].
@@ -203,8 +227,8 @@ pub enum Event {
     Alloc { address: u64, bytes: u64, requested: u64, stream: u64, device: u32, row: u16, memory: MemoryKind },
     /// The program gives memory back. Recorded before the call, since another thread may own the address after it.
     Free { address: u64, stream: u64, row: u16 },
-    /// The driver gave memory that has no address yet (cuMemCreate). Recorded after the call.
-    Create { handle: u64, bytes: u64, device: u32, row: u16, memory: MemoryKind },
+    /// The driver gave memory that has no address (yet): cuMemCreate, arrays. Recorded after the call.
+    Create { handle: u64, bytes: u64, measure: Measure, device: u32, row: u16, memory: MemoryKind },
     /// The program gives such memory back; it stays while it is mapped. Recorded before the call.
     Release { handle: u64, row: u16 },
     /// `bytes` of such memory, from `offset` on, are at `address` from now on. Recorded after the call.
@@ -299,8 +323,8 @@ impl Event {
                 (kind::ALLOC_FAILED, [requested, free, total, result as u32 as u64, pack(device, row, memory as u8), 0])
             }
             Event::RefusedLine { line, device } => (kind::REFUSED_LINE, [0, line.0, 0, 0, pack(device, 0, 0), 0]),
-            Event::Create { handle, bytes, device, row, memory } => {
-                (kind::CREATE, [handle, bytes, 0, 0, pack(device, row, memory as u8), 0])
+            Event::Create { handle, bytes, measure, device, row, memory } => {
+                (kind::CREATE, [handle, bytes, measure as u64, 0, pack(device, row, memory as u8), 0])
             }
             Event::Release { handle, row } => (kind::RELEASE, [handle, 0, 0, 0, pack(0, row, 0), 0]),
             Event::Map { address, bytes, offset, handle, row } => {
@@ -382,9 +406,14 @@ impl Event {
                 memory: MemoryKind::from_number(small),
             },
             kind::REFUSED_LINE => Event::RefusedLine { line: TextId(w[1]), device },
-            kind::CREATE => {
-                Event::Create { handle: w[0], bytes: w[1], device, row, memory: MemoryKind::from_number(small) }
-            }
+            kind::CREATE => Event::Create {
+                handle: w[0],
+                bytes: w[1],
+                measure: Measure::from_number(w[2]),
+                device,
+                row,
+                memory: MemoryKind::from_number(small),
+            },
             kind::RELEASE => Event::Release { handle: w[0], row },
             kind::MAP => Event::Map { address: w[0], bytes: w[1], offset: w[2], handle: w[3], row },
             kind::UNMAP => Event::Unmap { address: w[0], bytes: w[1], row },
@@ -466,7 +495,14 @@ mod tests {
                 memory: MemoryKind::Managed,
             },
             Event::RefusedLine { line: name, device: 6 },
-            Event::Create { handle: 1, bytes: 2 << 20, device: 7, row: 3, memory: MemoryKind::Device },
+            Event::Create {
+                handle: 1,
+                bytes: 2 << 20,
+                measure: Measure::Computed,
+                device: 7,
+                row: 3,
+                memory: MemoryKind::Device,
+            },
             Event::Release { handle: u64::MAX, row: 9 },
             Event::Map { address: 1, bytes: 2, offset: 3, handle: 4, row: 5 },
             Event::Unmap { address: 1, bytes: 2, row: 3 },

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use std::path::Path;
 
 use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, MAGIC, SLOT_BYTES, VERSION};
-use memscope_wire::{Event, LogHeader, Record};
+use memscope_wire::{Event, LogHeader, Measure, Record};
 
 /// A log as it lies on disk.
 pub struct Log {
@@ -116,13 +116,14 @@ impl Log {
                     memory.name()
                 ),
                 Event::Free { address, stream, row } => format!("{} {address:x}, stream {stream:x}", functions[&row]),
-                Event::Create { handle, bytes, device, row, memory } => {
-                    format!(
-                        "{} {handle:x}: {bytes} bytes, device {}, {}",
-                        functions[&row],
-                        device as i32,
-                        memory.name()
-                    )
+                Event::Create { handle, bytes, measure, device, row, memory } => {
+                    let measure = match measure {
+                        Measure::Told => "",
+                        Measure::Computed => " computed",
+                        Measure::Unknown => " for want of its size",
+                    };
+                    let (function, memory) = (&functions[&row], memory.name());
+                    format!("{function} {handle:x}: {bytes} bytes{measure}, device {}, {memory}", device as i32)
                 }
                 Event::Release { handle, row } => format!("{} {handle:x}", functions[&row]),
                 Event::Map { address, bytes, offset, handle, row } => {

@@ -44,6 +44,12 @@ pub fn interposer() -> &'static Path {
     })
 }
 
+/// Rows that a log describes: the hooked functions of the driver, which the library exports, and three of frameworks.
+pub fn rows() -> u64 {
+    let exported = include_str!("exports.txt").lines().filter(|name| name.starts_with("cu")).count();
+    exported as u64 + 3
+}
+
 /// Runs `build` for a path if nobody has yet in this run; builds of different things wait for each other too.
 fn once(path: PathBuf, build: impl FnOnce(&Path)) -> PathBuf {
     static DONE: OnceLock<Mutex<HashMap<PathBuf, ()>>> = OnceLock::new();

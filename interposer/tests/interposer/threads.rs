@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use memscope_wire::Event;
 
 use crate::log_reader::{Log, only_log};
-use crate::stage::{driver, linked_program, program, run_both, variant};
+use crate::stage::{self, driver, linked_program, program, run_both, variant};
 
 fn steps(log: &Log) -> Vec<u64> {
     let numbers = log.events().into_iter().filter_map(|event| match event {
@@ -49,7 +49,7 @@ fn no_event_is_lost_or_doubled_while_the_log_grows() {
         let total = threads * events;
         assert_eq!(numbers.len() as u64, total);
         assert_eq!(numbers.into_iter().collect::<BTreeSet<_>>(), (0..total).collect());
-        assert_eq!(log.head(), total + threads + 24);
+        assert_eq!(log.head(), total + threads + stage::rows());
         assert_eq!(log.dropped(), 0);
     }
 }

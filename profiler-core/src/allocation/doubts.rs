@@ -2,6 +2,8 @@
 //!
 //! Owns: the counts. Refuses: judgement (`findings`).
 
+use memscope_wire::Measure;
+
 use super::row::{Allocation, flag};
 
 /// Counts over the whole session.
@@ -25,6 +27,10 @@ pub(crate) struct Doubts {
     pub over_limit: u64,
     /// Allocations and blocks of whose stack there was room for the outer part only.
     pub stacks_in_part: u64,
+    /// Arrays whose bytes were computed from their descriptions.
+    pub computed_sizes: u64,
+    /// Arrays of a format whose size is not known: counted with 0 bytes.
+    pub unknown_sizes: u64,
     /// Allocations and blocks whose free was never seen: their address was given again.
     pub missed_frees: u64,
     /// Their bytes.
@@ -32,6 +38,15 @@ pub(crate) struct Doubts {
 }
 
 impl Doubts {
+    /// How the bytes of memory are known.
+    pub fn note_measure(&mut self, measure: Measure) {
+        match measure {
+            Measure::Told => {}
+            Measure::Computed => self.computed_sizes += 1,
+            Measure::Unknown => self.unknown_sizes += 1,
+        }
+    }
+
     /// An allocation or block has ended.
     pub fn note_end(&mut self, allocation: &Allocation) {
         if allocation.is(flag::MISSED_FREE) {

@@ -1,4 +1,5 @@
-//! Memory that is created, mapped, unmapped and released (cuMemCreate and its kin): allocations without an address of their own.
+//! Memory that is created, mapped, unmapped and released (cuMemCreate and its kin, arrays): allocations without an address of
+//! their own.
 //!
 //! Owns: how long such memory lives (until it is released and no longer mapped), and at which addresses. Refuses: reservations
 //! of addresses, which hold no memory.
@@ -12,7 +13,8 @@ use super::row::{Allocation, AllocationId, flag};
 
 impl Model {
     pub(super) fn create(&mut self, at: At, event: Event, changes: &mut Changes) {
-        let Event::Create { handle, bytes, device, row, memory } = event else { return };
+        let Event::Create { handle, bytes, measure, device, row, memory } = event else { return };
+        self.doubts.note_measure(measure);
         if let Some(known) = self.processes[at.process].memory.physical.remove(&handle)
             && !self.allocations[known.id.0 as usize].is(flag::DEAD)
         {

@@ -12,6 +12,7 @@ mod holder;
 mod holes;
 mod refusals;
 mod simulation;
+mod untold;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -207,6 +208,13 @@ pub enum Detail {
         /// How many.
         allocations: u64,
     },
+    /// `arrays whose bytes are computed from their descriptions: N`: the driver does not tell them.
+    UntoldSizes {
+        /// How many were computed.
+        computed: u64,
+        /// How many have a format whose size is not known, and count with 0 bytes.
+        unknown: u64,
+    },
     /// `P % of what the driver granted on DEVICE was cached and unused when most was reserved`.
     LargeCached {
         /// UUID of the device.
@@ -357,6 +365,7 @@ impl Detail {
             Detail::JournalTruncated { .. } => "journal_truncated",
             Detail::NotFollowed { .. } => "not_followed",
             Detail::StacksInPart { .. } => "stacks_in_part",
+            Detail::UntoldSizes { .. } => "untold_sizes",
             Detail::LargeCached { .. } => "large_cached",
         }
     }

@@ -201,6 +201,9 @@ impl Profile {
                 Detail::OutsideBlocks { blocks } => doubts.outside_blocks = *blocks,
                 Detail::DroppedEvents { events } => doubts.over_limit = events.saturating_sub(report.dropped_events),
                 Detail::JournalTruncated { reason } => model.truncated = Some(reason.clone()),
+                Detail::UntoldSizes { computed, unknown } => {
+                    (doubts.computed_sizes, doubts.unknown_sizes) = (*computed, *unknown);
+                }
                 Detail::StacksInPart { allocations } => doubts.stacks_in_part = *allocations,
                 Detail::NotFollowed { what } => model.notices.push(what.clone()),
                 // Also where the program has tagged all that its framework made.

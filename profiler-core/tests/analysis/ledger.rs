@@ -1,12 +1,13 @@
 //! Random sessions: the model against the naive reference, at every entry and over the whole history.
 
 use memscope_core::allocation::Model;
+use memscope_core::findings::Detail;
 use memscope_core::journal::entry::{Counters, Entry, ProcessIndex};
 use memscope_core::ledger::EventRows;
 use memscope_core::profile::{self, Profile};
 use memscope_core::report::{Instant, Report, Rows};
 use memscope_wire::text::TextId;
-use memscope_wire::{Category, Event, MemoryKind, Origin};
+use memscope_wire::{Category, Event, Measure, MemoryKind, Origin};
 use proptest::prelude::*;
 
 use crate::reference::{Deed as Kind, PHASES, Place, Sums, World};
@@ -500,7 +501,14 @@ fn mapped_memory_lives_until_it_is_released_and_unmapped() {
         assert!(rows.adds_up());
         (rows.reserved / MIB, rows.live_bytes() / MIB, rows.cached / MIB)
     };
-    let create = |handle| Event::Create { handle, bytes: 2 * MIB, device: 0, row: 1, memory: MemoryKind::Device };
+    let create = |handle| Event::Create {
+        handle,
+        bytes: 2 * MIB,
+        measure: Measure::Told,
+        device: 0,
+        row: 1,
+        memory: MemoryKind::Device,
+    };
     let map = |address, handle| Event::Map { address, bytes: 2 * MIB, offset: 0, handle, row: 1 };
     let block =
         |address, bytes| Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin: Origin::Tagged };
@@ -523,6 +531,26 @@ fn mapped_memory_lives_until_it_is_released_and_unmapped() {
     trace.ended(0);
     trace.entries.iter().for_each(|entry| drop(model.apply(entry)));
     assert_eq!(model.devices().next().expect("a device").rows, EventRows::default());
+}
+
+#[test]
+fn an_array_counts_until_it_is_destroyed_and_says_how_its_bytes_are_known() {
+    const MIB: u64 = 1 << 20;
+    let mut trace = Trace::new(&["arrays"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    let memory = MemoryKind::Device;
+    let create = |handle, bytes, measure| Event::Create { handle, bytes, measure, device: 0, row: 1, memory };
+    trace.event(0, create(0xa0, 3 * MIB, Measure::Computed));
+    trace.event(0, create(0xb0, 0, Measure::Unknown));
+    trace.event(0, create(0xc0, MIB, Measure::Told));
+    trace.event(0, Event::Release { handle: 0xc0, row: 2 });
+    let model = trace.model();
+    let rows = model.devices().next().expect("a device").rows;
+    assert_eq!((rows.reserved, rows.live_bytes(), rows.cached), (3 * MIB, 3 * MIB, 0));
+    let report = model.report(Instant::Peak).expect("a report");
+    let untold = Detail::UntoldSizes { computed: 1, unknown: 1 };
+    assert!(report.findings.iter().any(|finding| finding.detail == untold), "{:#?}", report.findings);
 }
 
 /// The model of entries.

@@ -68,4 +68,16 @@ exports! {
         store(requirements, Requirements { size, alignment: 512, reserved: [0; 4] })
     }
     2000 fn cuArrayDestroy(handle: Handle) { process()?; array::destroy(handle) }
+    5000 fn cuMipmappedArrayCreate(handle: Out<'_, Handle>, description: Option<&Description3>, levels: c_uint) {
+        let (handle, of) = (given(handle)?, given(description)?);
+        let context = context::current()?;
+        let extent = [of.width, of.height, of.depth];
+        handle.write(array::create_mipmapped(&context, extent, of.format, of.channels, (of.flags, levels))?);
+        Ok(())
+    }
+    5000 fn cuMipmappedArrayGetLevel(array: Out<'_, Handle>, handle: Handle, level: c_uint) {
+        process()?;
+        store(array, array::level(handle, level)?)
+    }
+    5000 fn cuMipmappedArrayDestroy(handle: Handle) { process()?; array::destroy_mipmapped(handle) }
 }

@@ -44,7 +44,7 @@ unsupported! {
         cuGraphicsUnregisterResource cuImportExternalMemory cuImportExternalSemaphore cuLaunch cuLaunchGrid
         cuLaunchGridAsync cuLinkAddData_v2 cuLinkAddFile_v2 cuLinkComplete cuLinkCreate_v2 cuLinkDestroy
         cuMemMapArrayAsync cuMemPoolExportPointer cuMemPoolExportToShareableHandle cuMemPoolImportFromShareableHandle
-        cuMemPoolImportPointer cuMipmappedArrayCreate cuMipmappedArrayDestroy cuMipmappedArrayGetLevel
+        cuMemPoolImportPointer
         cuMipmappedArrayGetSparseProperties cuModuleGetSurfRef cuModuleGetTexRef cuParamSetSize cuParamSetTexRef
         cuParamSetf cuParamSeti cuParamSetv cuSignalExternalSemaphoresAsync cuStreamBatchMemOp cuStreamGetAttribute
         cuStreamSetAttribute cuStreamUpdateCaptureDependencies cuStreamWaitValue32 cuStreamWaitValue64

@@ -276,6 +276,34 @@ on_simulator! {
         assert_eq!(used(), 0);
     }
 
+    fn levels_of_an_array_are_arrays_in_one_allocation on "h100-80gb" {
+        let _context = CudaContext::new(0).unwrap();
+        let description = sys::CUDA_ARRAY3D_DESCRIPTOR {
+            Width: 64,
+            Height: 16,
+            Depth: 0,
+            Format: sys::CUarray_format::CU_AD_FORMAT_FLOAT,
+            NumChannels: 1,
+            Flags: 0,
+        };
+        let (mut array, mut level) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut back = [0_u8; 8];
+        // SAFETY: the copies stay within the second level, which has 32 × 8 floats.
+        unsafe {
+            sys::cuMipmappedArrayCreate(&mut array, &description, 3).result().unwrap();
+            // 64 × 16, 32 × 8 and 16 × 4 floats, in units of 512 bytes.
+            assert_eq!(used(), 5632); // (1024 + 256 + 64) · 4 = 5376
+            sys::cuMipmappedArrayGetLevel(&mut level, array, 1).result().unwrap();
+            sys::cuMemcpyHtoA_v2(level, 1016, [7_u8; 8].as_ptr().cast(), 8).result().unwrap();
+            sys::cuMemcpyAtoH_v2(back.as_mut_ptr().cast(), level, 1016, 8).result().unwrap();
+            assert_eq!(sys::cuArrayDestroy(level), sys::CUresult::CUDA_ERROR_INVALID_HANDLE);
+            assert!(sys::cuMipmappedArrayGetLevel(&mut level, array, 3).result().is_err());
+            sys::cuMipmappedArrayDestroy(array).result().unwrap();
+        }
+        assert_eq!(back, [7; 8]);
+        assert_eq!(used(), 0);
+    }
+
     fn managed_and_pinned_memory_are_not_the_devices on "1048576" {
         let context = CudaContext::new(0).unwrap();
         // SAFETY: the memory is written before it is read.

@@ -2,7 +2,7 @@
 
 use memscope_core::explorer::{At, Column, Explorer, Grouping, Limits, Pick, Query, Row, RowsQuery, Target};
 use memscope_core::journal::entry::Nanoseconds;
-use memscope_wire::{Category, Event, MemoryKind};
+use memscope_wire::{Category, Event, Measure, MemoryKind};
 
 use super::ended;
 use super::live::{FRESH, ask};
@@ -242,7 +242,7 @@ fn memory_that_is_mapped_piece_by_piece_is_one_segment() {
     trace.device(0, 0, UUIDS[0], 1 << 30);
     let memory = MemoryKind::Device;
     for (handle, address) in [(1, 0x1000_0000), (2, 0x1000_0000 + 2 * MIB), (3, 0x1000_0000 + 6 * MIB)] {
-        trace.event(0, Event::Create { handle, bytes: 2 * MIB, device: 0, row: 1, memory });
+        trace.event(0, Event::Create { handle, bytes: 2 * MIB, measure: Measure::Told, device: 0, row: 1, memory });
         trace.event(0, Event::Map { address, bytes: 2 * MIB, offset: 0, handle, row: 1 });
     }
     let blocks = [(0x1000_0000 + MIB / 2, 2 * MIB), (0x1000_0000 + 6 * MIB, MIB)];

@@ -4,7 +4,7 @@ use memscope_core::explorer::{
     At, Explorer, FragmentationPoint, Limits, Pick, Query, SegmentOrder, SegmentsQuery, SegmentsView, WindowQuery,
 };
 use memscope_core::journal::entry::Nanoseconds;
-use memscope_wire::{Category, Event, MemoryKind, Origin};
+use memscope_wire::{Category, Event, Measure, MemoryKind, Origin};
 use proptest::prelude::*;
 
 use super::ended::explorer;
@@ -215,7 +215,10 @@ fn each_piece_of_memory_that_is_mapped_piece_by_piece_is_kept_by_itself() {
     let (memory, base) = (MemoryKind::Device, 0x1000_0000);
     for handle in 0..4 {
         let address = base + handle * 2 * MIB;
-        trace.event(0, Event::Create { handle: handle + 1, bytes: 2 * MIB, device: 0, row: 1, memory });
+        trace.event(
+            0,
+            Event::Create { handle: handle + 1, bytes: 2 * MIB, measure: Measure::Told, device: 0, row: 1, memory },
+        );
         trace.event(0, Event::Map { address, bytes: 2 * MIB, offset: 0, handle: handle + 1, row: 1 });
     }
     // The first piece is full, a block reaches into the second, the third has nothing any more, the fourth has a small one.

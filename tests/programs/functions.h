@@ -1,0 +1,38 @@
+/* The hooked functions, each once: how a program gets them is decided by whoever expands the list.
+ *
+ * X(exported name, name that cuGetProcAddress knows, CUDA version that it is asked for: of names with several meanings, the
+ * one that means this function). */
+#ifndef FUNCTIONS_H
+#define FUNCTIONS_H
+#include "driver_api.h"
+
+#define FUNCTIONS(X) \
+    X(cuCtxSetCurrent, "cuCtxSetCurrent", 12000) \
+    X(cuMemAlloc_v2, "cuMemAlloc", 12000) \
+    X(cuMemAllocPitch_v2, "cuMemAllocPitch", 12000) \
+    X(cuMemAllocManaged, "cuMemAllocManaged", 12000) \
+    X(cuMemFree_v2, "cuMemFree", 12000) \
+    X(cuMemAllocAsync, "cuMemAllocAsync", 12000) \
+    X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 12000) \
+    X(cuMemFreeAsync, "cuMemFreeAsync", 12000) \
+    X(cuMemHostAlloc, "cuMemHostAlloc", 12000) \
+    X(cuMemAllocHost_v2, "cuMemAllocHost", 12000) \
+    X(cuMemFreeHost, "cuMemFreeHost", 12000) \
+    X(cuMemHostRegister_v2, "cuMemHostRegister", 12000) \
+    X(cuMemHostUnregister, "cuMemHostUnregister", 12000) \
+    X(cuMemCreate, "cuMemCreate", 12000) \
+    X(cuMemMap, "cuMemMap", 12000) \
+    X(cuMemUnmap, "cuMemUnmap", 12000) \
+    X(cuMemRelease, "cuMemRelease", 12000) \
+    X(cuArrayCreate_v2, "cuArrayCreate", 12000) \
+    X(cuArray3DCreate_v2, "cuArray3DCreate", 12000) \
+    X(cuArrayDestroy, "cuArrayDestroy", 12000) \
+    X(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 12000) \
+    X(cuMipmappedArrayDestroy, "cuMipmappedArrayDestroy", 12000)
+
+struct functions {
+#define X(name, symbol, version) __typeof__(&name) name;
+    FUNCTIONS(X)
+#undef X
+};
+#endif

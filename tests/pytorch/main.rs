@@ -4,6 +4,7 @@
 //! | file | what belongs there |
 //! | --- | --- |
 //! | `simulated.rs` | the CUDA build on the simulated device: PyTorch's own counters against the report, and against arithmetic |
+//! | `ranks.rs` | ranks of one machine on the simulated device: what they hold and exchange, and waiting for each other |
 //! | `snapshots.rs` | PyTorch's snapshot against memscope's allocations, block by block, at every step |
 //! | `exact.rs` | the CPU: live bytes after each event, against a count in C that knows nothing of memscope |
 //! | `categories.rs` | what each tensor is for, against the program's own objects |
@@ -34,6 +35,7 @@ mod memscope;
 mod notebooks;
 mod oom;
 mod others;
+mod ranks;
 mod removed;
 mod replay;
 mod simulated;

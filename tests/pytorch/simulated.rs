@@ -9,7 +9,7 @@ use memscope_core::allocation::flag;
 use serde_json::json;
 
 use crate::memscope::{Place, flat, number, stderr};
-use crate::torch::{Run, python, ranks, run};
+use crate::torch::{Run, python, run};
 
 const H100: &str = "--device h100-80gb";
 const MIB: u64 = 1 << 20;
@@ -185,54 +185,6 @@ fn memory_that_is_pinned_in_place_counts_once() {
     assert!((112 * MIB..113 * MIB).contains(&peak), "{peak}");
     let kinds: Vec<_> = run.report["findings"].as_array().expect("findings").iter().map(|one| &one["kind"]).collect();
     assert!(!kinds.iter().any(|kind| *kind == "missed_free" || *kind == "free_of_unknown"), "{kinds:?}");
-}
-
-#[test]
-fn two_ranks_hold_half_of_a_sharded_model_each() {
-    let Some(python) = python("two_ranks_hold_half_of_a_sharded_model_each") else { return };
-    let run = ranks(&python, "--device h100-80gb --devices 2", 2, "sharded");
-    let parameters = 8 * (2048 * 2048 + 2048) * 4;
-    assert_eq!(number(&run.said, "/whole"), parameters);
-    // Half of weights and of both states; steps of 4 bytes take 512 each, beside what FSDP keeps between steps.
-    let (kept, shards) = (number(&run.said, "/kept"), 3 * parameters / 2);
-    assert!((shards..shards + MIB).contains(&kept), "{kept} B kept, {shards} B are shards");
-    let devices = run.report["devices"].as_array().expect("devices");
-    assert_eq!(devices.len(), 2);
-    for device in devices {
-        assert_eq!(number(device, "/ledger_at_end/reserved"), number(&run.said, "/reserved_here"));
-    }
-}
-
-#[test]
-fn ranks_exchange_what_they_put_on_the_device_themselves() {
-    let Some(python) = python("ranks_exchange_what_they_put_on_the_device_themselves") else { return };
-    for world in [2, 1_u64] {
-        let run = match world {
-            1 => run(&python, H100, "exchange"),
-            _ => ranks(&python, "--device h100-80gb --devices 2", 2, "exchange"),
-        };
-        let rank = number(&run.said, "/rank");
-        let two = world == 2;
-        for (what, expected) in [
-            ("sum", if two { json!([5.0, -1.0]) } else { json!([2.0, 0.0]) }),
-            ("greatest", if two { json!([3.0, 0.0]) } else { json!([2.0, 0.0]) }),
-            ("average", if two { json!([2.5, -0.5]) } else { json!([2.0, 0.0]) }),
-            ("gathered", if two { json!([[0, 7], [1, 7]]) } else { json!([[0, 7]]) }),
-            ("sent", json!(if two { 101 - rank } else { 100 })),
-            ("scattered", json!(world * (10 + rank))),
-        ] {
-            assert_eq!(run.said[what], expected, "{what} of {world}");
-        }
-        let every: Vec<_> = (0..world).map(|rank| json!({"rank": rank})).collect();
-        assert_eq!(run.said["objects"], json!([every, [{"rate": 0.1, "from": 0}, "x"]]));
-        // Two layers and a normalisation, whose means, variances and count are buffers; DDP's buckets hold a gradient each.
-        let parameters = 512 * 512 + 512 + 2 * 512 + 512 * 256 + 256;
-        assert_eq!(number(&run.said, "/parameters"), parameters);
-        assert_eq!(number(&run.said, "/gradients"), parameters);
-        assert_eq!(number(&run.said, "/kept"), 4 * parameters + 2 * 512 * 4 + 8);
-        assert_eq!(number(&run.said, "/buckets"), 4 * parameters);
-        assert!(!stderr(&run.output).contains("goes on without"), "{}", stderr(&run.output));
-    }
 }
 
 #[test]

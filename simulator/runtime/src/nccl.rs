@@ -1,14 +1,16 @@
 //! NCCL: communicators and collectives.
 //!
-//! Owns: what stands behind NCCL's names and numbers; what collectives carry is [`crate::collective`]'s. Refuses: the device
+//! Owns: what stands behind NCCL's names and numbers, and the streams and events that come after it; what collectives carry is
+//! [`crate::collective`]'s. Refuses: the device
 //! memory that a real communicator takes for its channels.
 
 use crate::api::{Out, store};
 use crate::collective::arithmetic::{Kind, Operation};
-use crate::collective::{Buffers, Call, Desk, Group, name_of};
-use crate::status::NcclResult;
+use crate::collective::{Buffers, Call, Desk, Group, Mark, Order, Place, name_of};
+use crate::cudart::is_capturing;
+use crate::status::{CudaError, NcclResult};
 use crate::thread::{device, ready};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -38,6 +40,7 @@ struct Communicator {
 }
 
 static DESK: Desk = Desk::new();
+static ORDER: Order = Order::new();
 
 /// Before device memory is read or written by other means: what collectives left there is settled.
 pub fn settle(ranges: &[(u64, usize)]) {
@@ -51,9 +54,83 @@ pub fn forget() {
     DESK.forget();
 }
 
-/// The program waits for the device, and so for the ranks of other processes.
-pub fn come_together() {
-    DESK.come_together();
+/// CU_STREAM_NON_BLOCKING.
+const NON_BLOCKING: c_uint = 1;
+
+/// A stream's place in the order. The default streams and those that wait for them are taken as one.
+fn place(stream: usize) -> Place {
+    // cudaStreamLegacy is 1, cudaStreamPerThread is 2.
+    if stream <= 2 {
+        return Place::Stream(0);
+    }
+    let mut flags = NON_BLOCKING;
+    if let Ok(driver) = ready() {
+        // SAFETY: `flags` is good for a write, and the driver checks the handle.
+        let _ = unsafe { driver.cuStreamGetFlags(stream, &mut flags) };
+    }
+    Place::Stream(if flags & NON_BLOCKING == 0 { 0 } else { stream })
+}
+
+/// Puts a collective or a message on a stream. What a graph captures does not run.
+fn put(stream: usize, mark: Mark) {
+    if !is_capturing(stream) {
+        ORDER.put(place(stream), mark);
+    }
+}
+
+/// An event is recorded in a stream.
+pub fn recorded(event: usize, stream: usize) {
+    if ORDER.any() {
+        ORDER.record(Place::Event(event), place(stream));
+    }
+}
+
+/// A stream waits for an event.
+pub fn joined_by(stream: usize, event: usize) {
+    if ORDER.any() {
+        ORDER.follow(place(stream), Place::Event(event));
+    }
+}
+
+/// The program waits for a stream, and so for the ranks of other processes to come to what is on it.
+pub fn wait_for_stream(stream: usize) {
+    if ORDER.any() {
+        ORDER.wait(place(stream));
+    }
+}
+
+/// The program waits for an event, as for a stream.
+pub fn wait_for_event(event: usize) {
+    ORDER.wait(Place::Event(event));
+}
+
+/// The program waits for the device.
+pub fn wait_for_all() {
+    ORDER.wait_for_all();
+}
+
+/// Whether a stream is done, as far as other ranks go.
+pub fn stream_is_done(stream: usize) -> Result<(), CudaError> {
+    done(!ORDER.any() || ORDER.is_done(place(stream)))
+}
+
+/// Whether an event is, likewise.
+pub fn event_is_done(event: usize) -> Result<(), CudaError> {
+    done(ORDER.is_done(Place::Event(event)))
+}
+
+fn done(done: bool) -> Result<(), CudaError> {
+    if done { Ok(()) } else { Err(CudaError::NOT_READY) }
+}
+
+/// A stream is no more.
+pub fn stream_destroyed(stream: usize) {
+    ORDER.forget(Place::Stream(stream));
+}
+
+/// An event is no more.
+pub fn event_destroyed(event: usize) {
+    ORDER.forget(Place::Event(event));
 }
 
 /// # Safety
@@ -65,7 +142,6 @@ unsafe fn communicator(pointer: *const Communicator) -> Result<&'static Communic
 
 fn made(group: Group, device: c_int) -> *const Communicator {
     let group: &'static Group = Box::leak(Box::new(group));
-    DESK.add(group);
     Box::into_raw(Box::new(Communicator { group, device })).cast_const()
 }
 
@@ -78,7 +154,7 @@ fn join(place: Out<'_, *const Communicator>, id: &UniqueId, ranks: c_int, rank: 
     Ok(())
 }
 
-/// Calls a collective; `count` are a rank's elements.
+/// Calls a collective on a stream; `count` are a rank's elements.
 ///
 /// # Safety
 /// As [`communicator`].
@@ -88,6 +164,7 @@ unsafe fn collective(
     count: usize,
     kind: c_int,
     call: Call,
+    stream: usize,
 ) -> Result<(), NcclResult> {
     // SAFETY: as the caller says.
     let group = unsafe { communicator(pointer)? }.group;
@@ -95,7 +172,7 @@ unsafe fn collective(
     if call.root().is_some_and(|root| root >= group.ranks) {
         return Err(NcclResult::INVALID_ARGUMENT);
     }
-    DESK.call(group, call, Buffers { send, receive, bytes }, driver);
+    put(stream, DESK.call(group, call, Buffers { send, receive, bytes }, driver));
     Ok(())
 }
 
@@ -205,58 +282,58 @@ api! {
         unsafe { driver.cuMemFree(address) }.map_err(|_| NcclResult::UNHANDLED_CUDA_ERROR)
     }
     simulated fn ncclAllReduce(
-        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, pointer: *const Communicator, _stream: usize,
+        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (send, receive), count, kind, Call::AllReduce(Kind(kind), Operation(operation))) }
+        unsafe { collective(pointer, (send, receive), count, kind, Call::AllReduce(Kind(kind), Operation(operation)), stream) }
     }
     simulated fn ncclReduceScatter(
-        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, pointer: *const Communicator, _stream: usize,
+        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (send, receive), count, kind, Call::ReduceScatter(Kind(kind), Operation(operation))) }
+        unsafe { collective(pointer, (send, receive), count, kind, Call::ReduceScatter(Kind(kind), Operation(operation)), stream) }
     }
     simulated fn ncclAllGather(
-        send: u64, receive: u64, count: usize, kind: c_int, pointer: *const Communicator, _stream: usize,
+        send: u64, receive: u64, count: usize, kind: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (send, receive), count, kind, Call::AllGather) }
+        unsafe { collective(pointer, (send, receive), count, kind, Call::AllGather, stream) }
     }
     simulated fn ncclAlltoAll(
-        send: u64, receive: u64, count: usize, kind: c_int, pointer: *const Communicator, _stream: usize,
+        send: u64, receive: u64, count: usize, kind: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (send, receive), count, kind, Call::AllToAll) }
+        unsafe { collective(pointer, (send, receive), count, kind, Call::AllToAll, stream) }
     }
     simulated fn ncclReduce(
-        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+        send: u64, receive: u64, count: usize, kind: c_int, operation: c_int, root: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (send, receive), count, kind, Call::Reduce(Kind(kind), Operation(operation), root as usize)) }
+        unsafe { collective(pointer, (send, receive), count, kind, Call::Reduce(Kind(kind), Operation(operation), root as usize), stream) }
     }
     simulated fn ncclBroadcast(
-        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (send, receive), count, kind, Call::Broadcast(root as usize)) }
+        unsafe { collective(pointer, (send, receive), count, kind, Call::Broadcast(root as usize), stream) }
     }
     simulated fn ncclBcast(
-        buffer: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+        buffer: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (buffer, buffer), count, kind, Call::Broadcast(root as usize)) }
+        unsafe { collective(pointer, (buffer, buffer), count, kind, Call::Broadcast(root as usize), stream) }
     }
     simulated fn ncclGather(
-        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (send, receive), count, kind, Call::Gather(root as usize)) }
+        unsafe { collective(pointer, (send, receive), count, kind, Call::Gather(root as usize), stream) }
     }
     simulated fn ncclScatter(
-        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, _stream: usize,
+        send: u64, receive: u64, count: usize, kind: c_int, root: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
-        unsafe { collective(pointer, (send, receive), count, kind, Call::Scatter(root as usize)) }
+        unsafe { collective(pointer, (send, receive), count, kind, Call::Scatter(root as usize), stream) }
     }
     simulated fn ncclSend(
         buffer: u64, count: usize, kind: c_int, rank: c_int, pointer: *const Communicator, _stream: usize,
@@ -268,12 +345,12 @@ api! {
         Ok(())
     }
     simulated fn ncclRecv(
-        buffer: u64, count: usize, kind: c_int, rank: c_int, pointer: *const Communicator, _stream: usize,
+        buffer: u64, count: usize, kind: c_int, rank: c_int, pointer: *const Communicator, stream: usize,
     ) -> NcclResult {
         // SAFETY: the program gives its communicator.
         let group = unsafe { communicator(pointer)? }.group;
         let (driver, bytes) = transfer(count, kind)?;
-        DESK.receive(group, peer(group, rank)?, (buffer, bytes), driver);
+        put(stream, DESK.receive(group, peer(group, rank)?, (buffer, bytes), driver));
         Ok(())
     }
 }

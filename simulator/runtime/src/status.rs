@@ -52,7 +52,7 @@ macro_rules! statuses {
 statuses! {
     /// `cudaError_t`: the numbers of CUresult.
     CudaError: internal 999, not supported 801,
-        INVALID_VALUE 1, INSUFFICIENT_DRIVER 35, INVALID_DEVICE 101, [crate::thread::note_error];
+        INVALID_VALUE 1, INSUFFICIENT_DRIVER 35, INVALID_DEVICE 101, NOT_READY 600, [crate::thread::note_error];
     /// `cublasStatus_t`
     CublasStatus: internal 14, not supported 15, INVALID_VALUE 7, [];
     /// `cudnnStatus_t`

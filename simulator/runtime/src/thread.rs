@@ -18,8 +18,8 @@ static PRIMARIES: Mutex<BTreeMap<i32, usize>> = Mutex::new(BTreeMap::new());
 
 /// Keeps an error for cudaGetLastError; success leaves the last one.
 pub fn note_error(error: CudaError) {
-    // 600 (not ready) is an answer, not an error.
-    if error.0 != 0 && error.0 != 600 {
+    // Not ready is an answer, not an error.
+    if error.0 != 0 && error != CudaError::NOT_READY {
         LAST.set(error.0);
     }
 }

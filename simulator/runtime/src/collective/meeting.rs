@@ -150,12 +150,12 @@ impl Meeting {
         sent.store(number + 1, Ordering::Release);
     }
 
-    /// The next message from another rank, which may be still to come.
-    pub fn receive(&self, from: usize) -> Part {
+    /// The next message from another rank, which may be still to come; and how many there are with it.
+    pub fn receive(&self, from: usize) -> (Part, u64) {
         let mut mine = locked(&self.mine);
         let number = mine.received[from];
         mine.received[from] += 1;
-        Part::Message(from, self.rank, number)
+        (Part::Message(from, self.rank, number), number + 1)
     }
 
     fn lay(&self, part: Part, bytes: &[u8]) -> bool {
@@ -189,15 +189,31 @@ impl Meeting {
         bytes
     }
 
-    /// Waits until every rank of another process has called as many collectives as this one.
-    pub fn together(&self) {
-        let calls = self.calls();
-        for rank in 0..self.ranks {
-            let here = self.process(rank).load(Ordering::Acquire) == u64::from(std::process::id());
-            if !here && !self.wait(rank, self.called(rank), calls) {
+    /// Whether those that are to come have: all ranks to so many collectives, or one with so many messages. Who has gone, and who
+    /// was waited for in vain, is nobody that comes.
+    pub fn have_come(&self, from: Option<usize>, wanted: u64) -> bool {
+        self.lost.load(Ordering::Relaxed)
+            || self.awaited(from).all(|(rank, counter)| {
+                let gone = || self.has_gone(rank);
+                counter.load(Ordering::Acquire) >= wanted || gone() || counter.load(Ordering::Acquire) >= wanted
+            })
+    }
+
+    /// Waits until those that are to come have.
+    pub fn together(&self, from: Option<usize>, wanted: u64) {
+        for (rank, counter) in self.awaited(from) {
+            if !self.wait(rank, counter, wanted) {
                 return;
             }
         }
+    }
+
+    /// The ranks of other processes that are to come, and what they count.
+    fn awaited(&self, from: Option<usize>) -> impl Iterator<Item = (usize, &AtomicU64)> {
+        let elsewhere = |rank: usize| self.process(rank).load(Ordering::Acquire) != u64::from(std::process::id());
+        let counter = move |rank| from.map_or_else(|| self.called(rank), |from| self.sent(from, self.rank));
+        let ranks = (0..self.ranks).filter(move |&rank| from.is_none_or(|from| from == rank) && elsewhere(rank));
+        ranks.map(move |rank| (rank, counter(rank)))
     }
 
     /// Waits until a counter of `rank` has come to `wanted`; false if it will not.
@@ -238,6 +254,14 @@ impl Meeting {
                 libc::kill(process as libc::pid_t, 0) != 0 && *libc::__errno_location() == libc::ESRCH
             },
         }
+    }
+}
+
+#[cfg(test)]
+impl Meeting {
+    /// From now on a rank is of this process.
+    pub fn stands_for(&self, rank: usize, process: u64) {
+        self.process(rank).store(process, Ordering::Release);
     }
 }
 
@@ -300,7 +324,7 @@ mod tests {
     #[test]
     fn messages_are_taken_in_their_order_once_they_come() {
         let ([one, other], folder) = ranks::<2>(2);
-        let (first, second) = (other.receive(0), other.receive(0));
+        let ((first, _), (second, _)) = (other.receive(0), other.receive(0));
         let waiting = std::thread::spawn(move || (other.take(first), other.take(second)));
         one.send(1, Some(b"first"));
         one.send(1, None);
@@ -318,7 +342,7 @@ mod tests {
         assert_eq!(one.take(Part::Collective(1, 1)), None);
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
-        other.counters[2 + 2 + 1].store(u64::from(ended.id()), Ordering::Release);
+        other.stands_for(1, u64::from(ended.id()));
         assert_eq!(one.take(Part::Collective(1, 1)), None, "its process has ended");
         std::fs::remove_dir_all(folder).unwrap();
     }
@@ -327,13 +351,17 @@ mod tests {
     fn all_come_together() {
         let ([one, other], folder) = ranks::<2>(4);
         one.call(None);
-        one.together(); // Nobody waits for its own process.
-        other.counters[2 + 2 + 1].store(1, Ordering::Release); // init's
-        let waiting = std::thread::spawn(move || one.together());
+        one.together(None, 1); // Nobody waits for its own process.
+        other.stands_for(1, 1); // init's
+        assert!(!one.have_come(None, 1));
+        let waiting = std::thread::spawn(move || {
+            one.together(None, 1);
+            one.have_come(None, 1)
+        });
         std::thread::sleep(Duration::from_millis(20));
         assert!(!waiting.is_finished());
         other.call(None);
-        waiting.join().unwrap();
+        assert!(waiting.join().unwrap());
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

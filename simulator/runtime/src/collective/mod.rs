@@ -1,18 +1,20 @@
 //! What NCCL's collectives give: small values that the programs put on the device themselves, between the ranks of a machine.
 //!
-//! Owns: what a rank puts in and what it gets. A rank never waits in the call: what it gets is settled when the program reads
-//! it, or copies it on, or puts it into another collective; and forgotten when a kernel runs, as everything is then that is
-//! known of the device. Refuses: to carry what is larger than [`LARGEST`] or what a GPU would have computed; then nothing is
+//! Owns: what a rank puts in and what it gets, and what comes after it on streams. A rank never waits in the call: what it gets
+//! is settled when the program reads it, or copies it on, or puts it into another collective; and forgotten when a kernel runs,
+//! as everything is then that is known of the device. Refuses: to carry what is larger than [`LARGEST`] or what a GPU would have computed; then nothing is
 //! waited for, and what is got is unknown.
 
 pub mod arithmetic;
 mod group;
 mod meeting;
+mod order;
 
 pub use group::{Buffers, Call, Group, name_of};
+pub use order::{Mark, Order, Place};
 
 use group::Range;
-use meeting::{Meeting, Part};
+use meeting::Part;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -47,9 +49,6 @@ pub struct Desk {
     any: AtomicBool,
     /// Held while results are settled, so that others wait for them.
     settling: Mutex<()>,
-    groups: Mutex<Vec<&'static Group>>,
-    /// A collective was called since the ranks last came together.
-    called: AtomicBool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -59,28 +58,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Desk {
     /// Nothing is to come.
     pub const fn new() -> Desk {
-        Desk {
-            pending: Mutex::new(Vec::new()),
-            any: AtomicBool::new(false),
-            settling: Mutex::new(()),
-            groups: Mutex::new(Vec::new()),
-            called: AtomicBool::new(false),
-        }
+        Desk { pending: Mutex::new(Vec::new()), any: AtomicBool::new(false), settling: Mutex::new(()) }
     }
 
-    /// A rank of this process.
-    pub fn add(&self, group: &'static Group) {
-        locked(&self.groups).push(group);
-    }
-
-    /// Calls a collective.
-    pub fn call(&self, group: &'static Group, call: Call, buffers: Buffers, memory: &dyn Memory) {
+    /// Calls a collective: what is done once the others have come.
+    pub fn call(&self, group: &'static Group, call: Call, buffers: Buffers, memory: &dyn Memory) -> Mark {
         let (source, place) = (group.puts_in(call, buffers), group.gets(call, buffers));
         let ranges: Vec<_> = source.into_iter().chain(place).collect();
         self.settle(&ranges, memory);
         let own = source.filter(|range| range.1 <= LARGEST).and_then(|range| memory.look(range.0, range.1));
         let number = group.meeting.as_ref().map(|meeting| meeting.call(own.as_deref()));
-        self.called.store(true, Ordering::Release);
         if let Some((address, bytes)) = place {
             memory.forget(address, bytes);
             let hope = if source.is_some() { own.is_some() } else { bytes <= LARGEST };
@@ -98,6 +85,7 @@ impl Desk {
             }
         }
         self.tell_settled(&locked(&self.pending), group);
+        Mark { group, from: None, number: number.map_or(0, |number| number + 1) }
     }
 
     /// Sends to another rank.
@@ -109,16 +97,19 @@ impl Desk {
         }
     }
 
-    /// Receives from another rank.
-    pub fn receive(&self, group: &'static Group, from: usize, place: Range, memory: &dyn Memory) {
+    /// Receives from another rank: what is done once that has sent.
+    pub fn receive(&self, group: &'static Group, from: usize, place: Range, memory: &dyn Memory) -> Mark {
         self.settle(&[place], memory);
         memory.forget(place.0, place.1);
+        let mut number = 0;
         if let Some(meeting) = &group.meeting {
-            let part = meeting.receive(from);
+            let part;
+            (part, number) = meeting.receive(from);
             if place.1 <= LARGEST {
                 self.await_result(Pending { group, place, what: What::Message(part) });
             }
         }
+        Mark { group, from: Some(from), number }
     }
 
     fn await_result(&self, pending: Pending) {
@@ -172,14 +163,6 @@ impl Desk {
                 }
             });
         meeting.settle(first.unwrap_or_else(|| meeting.calls()));
-    }
-
-    /// The program waits for the device: for the ranks of other processes to have called what this one has.
-    pub fn come_together(&self) {
-        if self.called.load(Ordering::Acquire) && self.called.swap(false, Ordering::AcqRel) {
-            let groups = locked(&self.groups).clone();
-            groups.iter().filter_map(|group| group.meeting.as_ref()).for_each(Meeting::together);
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ranks of one process with memories of their own, that meet in a folder.
 
 use super::arithmetic::{Kind, Operation};
+use super::meeting::Meeting;
 use super::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,8 +32,8 @@ struct Rank {
 }
 
 impl Rank {
-    fn call(&self, call: Call, send: u64, receive: u64, bytes: usize) {
-        self.desk.call(self.group, call, Buffers { send, receive, bytes }, &self.memory);
+    fn call(&self, call: Call, send: u64, receive: u64, bytes: usize) -> Mark {
+        self.desk.call(self.group, call, Buffers { send, receive, bytes }, &self.memory)
     }
 
     /// What the program reads.
@@ -179,4 +180,53 @@ fn a_communicator_is_split_by_colour_and_ordered_by_key() {
     let [Some(first), Some(second), Some(third)] = split else { panic!("{split:?}") };
     assert_eq!([(first.1, first.2), (second.1, second.2), (third.1, third.2)], [(2, 1), (1, 0), (2, 0)]);
     assert!(first.0 == third.0 && first.0 != second.0);
+}
+
+#[test]
+fn streams_and_events_come_after_what_was_put_on_them() {
+    let [one, other] = ranks::<2>(19);
+    // The other is of another process, which is there: init's.
+    one.group.meeting.as_ref().unwrap().stands_for(1, 1);
+    let order = Order::new();
+    let [compute, communication, beside] = [1, 2, 3].map(Place::Stream);
+    let [before, after, late] = [11, 12, 13].map(Place::Event);
+    order.record(before, communication);
+    order.put(communication, one.call(Call::AllReduce(FLOAT, SUM), 0, 0, 4));
+    order.record(after, communication);
+    order.record(late, compute);
+    assert!(order.is_done(before) && !order.is_done(after) && !order.is_done(communication));
+    assert!(order.is_done(compute) && order.is_done(late), "nothing was put there");
+    order.wait(before);
+    order.wait(compute);
+    order.follow(compute, after);
+    order.record(late, compute);
+    assert!(!order.is_done(compute) && !order.is_done(late) && order.is_done(beside));
+    order.record(after, beside);
+    assert!(order.is_done(after), "it was recorded anew");
+    // A second one, to which nobody has come when the first is done.
+    order.put(communication, one.call(Call::Broadcast(0), 0, 0, 4));
+    other.call(Call::AllReduce(FLOAT, SUM), 0, 0, 4);
+    order.wait(compute);
+    assert!(order.is_done(late) && !order.is_done(communication));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| order.wait_for_all());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(!waiting.is_finished());
+        other.call(Call::Broadcast(0), 0, 0, 4);
+    });
+    assert!(order.is_done(communication) && !order.any(), "nothing is kept of what is done");
+}
+
+#[test]
+fn who_receives_comes_after_who_sends() {
+    let [one, other] = ranks::<2>(20);
+    one.group.meeting.as_ref().unwrap().stands_for(1, 1);
+    let (order, stream) = (Order::new(), Place::Stream(0));
+    for at in [0, 8] {
+        order.put(stream, one.desk.receive(one.group, 1, (at, 1), &one.memory));
+    }
+    other.desk.send(other.group, 0, (0, 1), &other.memory);
+    assert!(!order.is_done(stream), "one of two");
+    other.desk.send(other.group, 0, (0, 1), &other.memory);
+    assert!(order.is_done(stream));
 }

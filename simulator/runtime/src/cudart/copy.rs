@@ -5,7 +5,7 @@
 
 use crate::calls;
 use crate::driver::Driver;
-use crate::nccl::settle;
+use crate::nccl::{settle, wait_for_stream};
 use crate::status::CudaError;
 use crate::thread::ready;
 use std::ffi::{c_int, c_void};
@@ -55,6 +55,7 @@ api! {
     simulated fn cudaMemcpy(destination: u64, source: u64, bytes: usize, _kind: c_int) -> CudaError {
         let driver = ready()?;
         count(driver, destination, source, bytes);
+        wait_for_stream(0);
         // SAFETY: the program vouches for host ranges; the driver checks device ranges.
         unsafe { driver.cuMemcpy(destination, source, bytes) }
     }

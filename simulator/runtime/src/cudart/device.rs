@@ -50,7 +50,7 @@ api! {
         unsafe { driver()?.cuDeviceGetByPCIBusId(device, text) }
     }
     simulated fn cudaDeviceSynchronize() -> CudaError {
-        crate::nccl::come_together();
+        crate::nccl::wait_for_all();
         // SAFETY: no preconditions.
         unsafe { ready()?.cuCtxSynchronize() }
     }

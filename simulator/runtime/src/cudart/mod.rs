@@ -13,3 +13,5 @@ mod memory;
 mod properties;
 mod registration;
 mod stream;
+
+pub use graph::is_capturing;

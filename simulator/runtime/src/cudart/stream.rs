@@ -1,6 +1,7 @@
 //! Streams.
 
 use super::graph::is_capturing;
+use crate::nccl;
 use crate::status::CudaError;
 use crate::thread::ready;
 use std::ffi::{c_int, c_uint, c_void};
@@ -19,15 +20,17 @@ api! {
         unsafe { ready()?.cuStreamCreateWithPriority(stream, flags, priority) }
     }
     simulated fn cudaStreamDestroy(stream: usize) -> CudaError {
+        nccl::stream_destroyed(stream);
         // SAFETY: the driver checks the handle.
         unsafe { ready()?.cuStreamDestroy(stream) }
     }
     simulated fn cudaStreamSynchronize(stream: usize) -> CudaError {
-        crate::nccl::come_together();
+        nccl::wait_for_stream(stream);
         // SAFETY: the driver checks the handle.
         unsafe { ready()?.cuStreamSynchronize(stream) }
     }
     simulated fn cudaStreamQuery(stream: usize) -> CudaError {
+        nccl::stream_is_done(stream)?;
         // SAFETY: the driver checks the handle.
         unsafe { ready()?.cuStreamQuery(stream) }
     }

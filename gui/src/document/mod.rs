@@ -109,7 +109,7 @@ impl Document {
 
     /// Asks what the views want to know. To be called once a frame.
     pub fn ask(&mut self, add: impl FnOnce(&Shared, &mut Query)) {
-        let mut query = Query { target: self.shared.target, at: self.shared.cursor, ..Query::default() };
+        let mut query = Query { target: self.shared.target, at: self.shared.cursor, largest: true, ..Query::default() };
         query.picks.extend(self.shared.selection.pick());
         add(&self.shared, &mut query);
         if query != self.asked {

@@ -9,7 +9,6 @@ use eframe::egui::{Align, Color32, Layout, RichText, Sense, Ui, Vec2, WidgetInfo
 use memscope_core::Category;
 use memscope_core::colours::Foreign;
 use memscope_core::explorer::{Answer, At, Running, STACKED, Target};
-use memscope_core::findings::Holder;
 use memscope_core::report::units;
 
 use super::{largest, length, module_of, time};
@@ -121,17 +120,18 @@ pub fn reason(answer: &Answer) -> Vec<(String, String)> {
     let share = units::share(bytes, rows.live_bytes());
     // Of the moment at which memory ran out the finding knows it exactly.
     let told = answer.gravest.as_ref().filter(|gravest| answer.at == At::Refused(gravest.time));
-    let told = told.and_then(|gravest| gravest.largest.as_ref()).filter(|largest| largest.category == category.name());
+    let told = told.and_then(|gravest| gravest.largest.as_ref()).or(answer.largest.as_ref());
+    let told = told.filter(|largest| largest.category == category.name());
     let (module, holder) = match told {
         Some(largest) => {
             let scope = largest.scope.as_deref().unwrap_or("outside all scopes");
             let module = format!("{scope}, {}", units::bytes(largest.scope_bytes));
-            (module, largest.holder.with_origin(&largest.origin))
+            (module, largest.held_by())
         }
         None => {
             let module = module_of(answer, category);
             let module = module.map(|(module, bytes)| format!("{module}, {}", units::bytes(bytes)));
-            (module.unwrap_or_else(|| "not known".to_owned()), Holder::of(category).text().to_owned())
+            (module.unwrap_or_else(|| "not known".to_owned()), "…".to_owned())
         }
     };
     vec![

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use eframe::egui::{CollapsingHeader, Color32, Grid, Label, RichText, Ui};
 use memscope_core::MemoryKind;
 use memscope_core::explorer::{AllocationDetail, AllocationRow, Answer, Pick, StackLine, Told};
-use memscope_core::findings::Holder;
 use memscope_core::report::units;
 
 use super::time;
@@ -35,7 +34,7 @@ pub fn facts(detail: &AllocationDetail) -> Vec<(&'static str, String)> {
         ("name", if name.is_empty() { "without a name".to_owned() } else { name.clone() }),
         ("size", units::exact(row.bytes)),
         ("category", row.category.name().to_owned()),
-        ("holder", Holder::of(row.category).with_origin(row.origin.name())),
+        ("holder", row.held_by()),
         ("module", if row.scope.is_empty() { "outside all scopes".to_owned() } else { row.scope.clone() }),
         ("made", time(row.birth.0)),
         ("ended", detail.death.map_or_else(|| "not yet".to_owned(), |death| time(death.0))),

@@ -59,9 +59,7 @@ impl Explorer {
     /// so are those after it.
     pub fn out_of_memory(&mut self, patient: bool) -> Vec<Finding> {
         self.advance();
-        let (model, walk) = (&self.model, &self.walk);
-        let devices = walk.devices.iter().map(|track| &track.figures).collect();
-        let evidence = Evidence::new(model, &walk.lifetimes, devices, &walk.markers);
+        let evidence = Evidence::of_walk(&self.model, &self.walk);
         let new = findings::reached_after(&evidence, self.alerted, patient);
         self.alerted = new.last().map_or(self.alerted, |(order, _)| *order);
         new.into_iter().map(|(_, finding)| finding).collect()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use memscope_wire::{Category, MemoryKind, Origin};
 
 use crate::diff::Side;
-use crate::findings::Finding;
+use crate::findings::{Finding, Largest, held_by};
 use crate::journal::entry::{DeviceSample, Nanoseconds, SessionInfo};
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 use crate::timeline::{SampleRows, Series, State};
@@ -75,6 +75,9 @@ pub struct Answer {
     pub findings: Arc<Vec<Finding>>,
     /// The out-of-memory that met the most live memory, and what held most of it; `None` when there was none.
     pub gravest: Option<Gravest>,
+    /// The category that holds most of the target at that moment, where most of it was made, and its holder; `None` unless it was
+    /// asked for, and where nothing lives.
+    pub largest: Option<Largest>,
     /// The scopes whose allocations hold most, those inside them not counted, largest first; at most 20. Scopes whose names
     /// differ only in numbers, such as the layers of a model, are one, with `*` for the numbers.
     pub top_scopes: Arc<Vec<ScopeTotal>>,
@@ -347,6 +350,15 @@ pub struct AllocationRow {
     pub device: Option<u16>,
     /// Address in its process.
     pub address: u64,
+    /// How many steps have begun and ended while it lived, by the moment of the list, or by its end.
+    pub outlived: u64,
+}
+
+impl AllocationRow {
+    /// Who needs it, in words.
+    pub fn held_by(&self) -> String {
+        held_by(self.category, self.origin, self.outlived)
+    }
 }
 
 /// One line of a stack.

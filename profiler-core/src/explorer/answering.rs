@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::allocation::Model;
 use crate::diff::Side;
-use crate::findings::{self, Evidence, Finding};
+use crate::findings::{self, Evidence, Finding, Largest};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{EventRows, Sum};
 use crate::timeline::State;
@@ -15,6 +15,7 @@ use super::answer::{Answer, MomentView, ScopeTotal};
 use super::explorer::Explorer;
 use super::flame::{Moment, Weighed};
 use super::gravest::Gravest;
+use super::history::Source;
 use super::live::Live;
 use super::moment::{Ledgers, Place, place, remembered, state_at};
 use super::pace::{Kept, Stamp};
@@ -37,6 +38,7 @@ pub(super) struct Lists {
     scopes_now: Kept<(Part, At), (Stamp, Nanoseconds, Vec<Sum>)>,
     tops: Kept<(Part, At), Tops>,
     scopes_peak: Kept<Part, Vec<Sum>>,
+    largest: Kept<(Part, At), Option<Largest>>,
     pub(super) flame: Weighed,
     ledgers: Kept<(Part, At), Ledgers>,
     ledgers_peak: Kept<Part, Ledgers>,
@@ -218,6 +220,11 @@ impl Explorer {
         };
         (answer.top_scopes, answer.top_scopes_bytes) = (tops.list, tops.bytes);
         answer.top_scopes_as_of = (tops.of != stamp).then_some(tops.time);
+        if query.largest {
+            let sums = answer.now.state.rows.live;
+            let make = || Largest::of(model, &sums, live.outlived());
+            answer.largest = self.pace.list(&mut self.lists.largest, (part, at), stamp, make).clone();
+        }
         if query.scopes {
             let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
             let at_peak = Live { order: peak.order, ..live };
@@ -229,7 +236,7 @@ impl Explorer {
             // Windows differ from answer to answer; the list is the same.
             let key = (part, at, RowsQuery { window: 0..0, find: None, ..rows.clone() });
             let list = self.pace.list(&mut self.lists.rows, key, stamp, || RowList::of(&live, positions, rows));
-            answer.rows = Some(Arc::new(list.view(model, positions, rows)));
+            answer.rows = Some(Arc::new(list.view(Source { model, walk }, positions, rows)));
         }
         if let Some(flame) = &query.flame {
             let now = Stamp { order: walk.walked.order, ..stamp };
@@ -240,7 +247,7 @@ impl Explorer {
         }
         if let Some(segments) = &query.segments {
             let list = self.pace.list(&mut self.lists.segments, (part, at), stamp, || Segments::of(&live));
-            answer.segments = Some(Arc::new(list.view(model, positions, segments)));
+            answer.segments = Some(Arc::new(list.view(Source { model, walk }, positions, segments)));
         }
     }
 
@@ -253,10 +260,7 @@ impl Explorer {
         }
         let (model, walk) = (&self.model, &self.walk);
         let now = Stamp { order: walk.walked.order, ..stamp };
-        let make = || {
-            let devices = walk.devices.iter().map(|track| &track.figures).collect();
-            Arc::new(findings::detect(&Evidence::new(model, &walk.lifetimes, devices, &walk.markers)))
-        };
+        let make = || Arc::new(findings::detect(&Evidence::of_walk(model, walk)));
         Arc::clone(self.pace.list(&mut self.lists.findings, (), now, make))
     }
 }

@@ -53,7 +53,7 @@ fn detail(source: Source<'_>, positions: &Positions, id: u32) -> AllocationDetai
     let allocation = source.allocation(id);
     let inside = allocation.container().map(|container| container.0);
     AllocationDetail {
-        row: allocation_row(model, positions, id),
+        row: allocation_row(source, positions, id, source.walk.walked.order),
         death: source.death(id),
         at_exit: source.death(id).is_some() && allocation.is(flag::AT_EXIT),
         phase: model.names.text(allocation.phase),

@@ -6,6 +6,7 @@ use crate::allocation::{Allocation, Model};
 use crate::journal::entry::Nanoseconds;
 use crate::timeline::Walk;
 
+use super::history::Source;
 use super::part::Part;
 
 /// A part of the session right after a change.
@@ -29,5 +30,14 @@ impl<'m> Live<'m> {
         spans
             .map(move |(id, _)| (id as u32, &model.allocations[id]))
             .filter(move |(_, allocation)| part.has(model, allocation))
+    }
+
+    /// What counts as live bytes of the part, each with how many whole steps it had outlived.
+    pub fn outlived(&self) -> impl Iterator<Item = (&'m Allocation, u64)> + use<'m> {
+        let Live { model, walk, part, order, .. } = *self;
+        let counts = move |allocation: &Allocation| allocation.is_leaf() && part.counts(model, allocation);
+        let source = Source { model, walk };
+        let leaves = self.allocations().filter(move |(_, allocation)| counts(allocation));
+        leaves.map(move |(id, allocation)| (allocation, source.outlived(id, order)))
     }
 }

@@ -22,6 +22,8 @@ pub struct Query {
     pub steps: Range<usize>,
     /// The live allocations, if they are wanted.
     pub rows: Option<RowsQuery>,
+    /// Whether it is wanted what holds most, and who needs that.
+    pub largest: bool,
     /// Whether the tree of scopes is wanted.
     pub scopes: bool,
     /// What holds memory as a tree that can be drawn, if it is wanted.
@@ -49,6 +51,7 @@ impl Default for Query {
             at: At::Live,
             steps: 0..0,
             rows: None,
+            largest: false,
             scopes: false,
             flame: None,
             segments: None,

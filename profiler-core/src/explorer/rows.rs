@@ -11,6 +11,7 @@ use crate::report::{Groups, Together, units};
 
 use super::answer::{AllocationRow, GroupRow, Row, RowsView};
 use super::filter::{Filter, label, step_of};
+use super::history::Source;
 use super::live::Live;
 use super::part::{Positions, birth_time};
 use super::query::{Column, Grouping, Pick, RowsQuery};
@@ -23,6 +24,8 @@ const HEAD: usize = 1 << 12;
 #[derive(Debug)]
 pub(super) struct RowList {
     as_of: Nanoseconds,
+    /// Right after this change.
+    order: u32,
     total: (usize, u64),
     matching: (usize, u64),
     filter_error: Option<String>,
@@ -59,11 +62,12 @@ impl RowList {
             Some(grouping) => Content::Groups(groups(live.model, rows, grouping, query)),
             None => Content::Allocations(keys(live.model, positions, rows, query), 0),
         };
-        RowList { as_of: live.time, total, matching, filter_error, content, found: None }
+        RowList { as_of: live.time, order: live.order, total, matching, filter_error, content, found: None }
     }
 
     /// The rows of a window, and the place of what is looked for.
-    pub fn view(&mut self, model: &Model, positions: &Positions, query: &RowsQuery) -> RowsView {
+    pub fn view(&mut self, source: Source<'_>, positions: &Positions, query: &RowsQuery) -> RowsView {
+        let (model, order) = (source.model, self.order);
         let (window, found) = (&query.window, query.find.map(|pick| (pick, self.find(model, pick))));
         let matching = match &self.content {
             Content::Allocations(keys, _) => keys.len(),
@@ -74,7 +78,7 @@ impl RowList {
         let rows = match &mut self.content {
             Content::Allocations(keys, sorted) => {
                 sort_until(keys, sorted, window.end);
-                let row = |(_, id): &(u64, u32)| Row::Allocation(allocation_row(model, positions, *id));
+                let row = |(_, id): &(u64, u32)| Row::Allocation(allocation_row(source, positions, *id, order));
                 keys[window].iter().map(row).collect()
             }
             Content::Groups(groups) => groups[window].iter().cloned().map(Row::Group).collect(),
@@ -274,7 +278,9 @@ fn groups<'m>(
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-pub(super) fn allocation_row(model: &Model, positions: &Positions, id: u32) -> AllocationRow {
+/// An allocation as a list shows it that is of the moment right after a change.
+pub(super) fn allocation_row(source: Source<'_>, positions: &Positions, id: u32, order: u32) -> AllocationRow {
+    let model = source.model;
     let allocation = &model.allocations[id as usize];
     AllocationRow {
         id: identity(allocation),
@@ -294,6 +300,7 @@ pub(super) fn allocation_row(model: &Model, positions: &Positions, id: u32) -> A
         pid: model.processes[allocation.process as usize].info.pid,
         device: positions.shown(allocation),
         address: allocation.address,
+        outlived: source.outlived(id, order),
     }
 }
 

@@ -137,7 +137,7 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
         reserved: state.rows.reserved,
         live: state.rows.live_bytes(),
         by_category: ByCategory::from_numbers(state.rows.live),
-        largest: Largest::of(evidence, device, &state),
+        largest: Largest::of(model, &state.rows.live, evidence.outlived_at(device, state.order)),
         cached: state.rows.cached,
         free_pieces: holes.count,
         largest_free_piece: holes.largest,

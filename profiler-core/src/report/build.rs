@@ -116,9 +116,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
         dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
         findings: Vec::new(),
     };
-    let devices = settled.devices.iter().collect();
-    let evidence = findings::Evidence::new(model, &settled.lifetimes, devices, &settled.markers);
-    report.findings = findings::detect(&evidence);
+    report.findings = findings::detect(&findings::Evidence::of_settled(model, settled));
     report
 }
 

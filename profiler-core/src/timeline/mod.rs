@@ -8,6 +8,7 @@
 //! stamped before its predecessor in slot order counts as simultaneous with it.
 
 mod amend;
+mod begins;
 mod clock;
 mod device;
 mod late;
@@ -27,6 +28,7 @@ use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 pub use series::{BUCKETS, Bucket, Series};
 pub use shape::Shape;
 
+pub(crate) use begins::StepBegins;
 pub(crate) use device::DeviceTrack;
 pub(crate) use late::Late;
 pub(crate) use merge::{Merge, Walked};
@@ -208,6 +210,8 @@ pub(crate) struct Settled {
     /// Host memory.
     pub host: DeviceFigures,
     pub markers: Vec<MarkerMoment>,
+    /// Where the steps of each process begin.
+    pub begins: StepBegins,
     /// Times of births and deaths come from here: when each process that ended gave back what it held.
     pub exits: Vec<Option<Nanoseconds>>,
     pub last_time: Nanoseconds,

@@ -18,6 +18,7 @@ impl Settled {
             devices,
             host: walk.host.figures,
             markers: walk.markers,
+            begins: walk.begins,
             exits: walk.exits,
             last_time,
         }

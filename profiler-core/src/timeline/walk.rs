@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use crate::allocation::{Allocation, Change, MarkerKind, Model, flag};
 use crate::journal::entry::Nanoseconds;
 
+use super::begins::StepBegins;
 use super::clock::OrderClock;
 use super::device::DeviceTrack;
 use super::merge::{Merge, Moment, Walked, exit, exits};
@@ -38,6 +39,8 @@ pub(crate) struct Walk {
     /// The position in the order of changes by which they had.
     pub forgotten: u32,
     pub markers: Vec<MarkerMoment>,
+    /// Where the steps of each process begin.
+    pub begins: StepBegins,
     /// When the driver refused an allocation.
     pub refusals: Vec<Nanoseconds>,
     /// When each process that ended gave back what it held.
@@ -202,6 +205,9 @@ impl Walk {
             moment.marker = numbers[was];
             keep[was]
         });
+        if let Some(first) = self.markers.first() {
+            self.begins.forget_before(first.order);
+        }
         let surplus = self.refusals.len().saturating_sub(refusals);
         self.refusals.drain(..surplus);
     }
@@ -265,6 +271,7 @@ impl Walk {
         match &model.markers[number as usize].kind {
             MarkerKind::Step(step) => {
                 let number = model.steps.value(*step);
+                self.begins.note(process, order, number);
                 for device in &self.process_devices[process] {
                     self.devices[*device as usize].step(order, time, process, number);
                 }

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 
 use eframe::egui::Ui;
 use memscope_core::explorer::{AllocationRow, Answer, Column as By, GroupRow, Grouping, Row, RowsView};
-use memscope_core::findings::Holder;
 use memscope_core::report::units;
 use memscope_core::{Category, Origin};
 
@@ -216,7 +215,7 @@ impl Rows for Drawn<'_> {
                 if row.granted != row.bytes {
                     ui.label(format!("granted {}", units::exact(row.granted)));
                 }
-                ui.label(Holder::of(row.category).with_origin(row.origin.name()));
+                ui.label(row.held_by());
                 ui.label(if row.scope.is_empty() { "outside all scopes" } else { &row.scope });
                 if !row.site.is_empty() {
                     ui.label(&row.site);

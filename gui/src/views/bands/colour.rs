@@ -193,6 +193,7 @@ mod tests {
                 device: None,
                 address: 0,
                 points: 0..0,
+                outlived: 0,
             });
         }
         Arc::new(view)

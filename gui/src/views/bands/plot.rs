@@ -151,6 +151,7 @@ mod tests {
             device: None,
             address: 0,
             points,
+            outlived: 0,
         }
     }
 

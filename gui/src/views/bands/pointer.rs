@@ -8,7 +8,6 @@ use std::cmp::Reverse;
 use eframe::egui::accesskit::Role;
 use eframe::egui::{EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo, vec2};
 use memscope_core::explorer::{Band, BandOrder, BandsView, Hit, Pick};
-use memscope_core::findings::Holder;
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::units;
 
@@ -209,7 +208,7 @@ fn facts(ui: &mut Ui, context: &ViewContext<'_>, view: &BandsView, band: &Band) 
             ("size", units::exact(band.bytes)),
             ("granted", units::exact(band.granted)),
             ("category", band.category.name().to_owned()),
-            ("holder", Holder::of(band.category).with_origin(band.origin.name())),
+            ("holder", band.held_by()),
             ("module", view.scope(band).map_or_else(String::new, |scope| scope.path.clone())),
             ("made", panels::time(band.pick.birth.0)),
             ("ended", band.death.map_or_else(|| "not yet".to_owned(), |death| panels::time(death.0))),

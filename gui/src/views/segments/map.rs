@@ -11,7 +11,6 @@ use eframe::egui::{
     pos2, vec2,
 };
 use memscope_core::explorer::{STACKED, Segment, SegmentBlock, SegmentsView};
-use memscope_core::findings::Holder;
 use memscope_core::report::units;
 
 use super::Segments;
@@ -209,7 +208,7 @@ fn hover(response: &Response, row: &Row<'_>, offset: u64, theme: &Theme) {
                 if !block.scope.is_empty() {
                     ui.label(format!("made in {}", block.scope));
                 }
-                ui.label(Holder::of(block.category).with_origin(block.origin.name()));
+                ui.label(block.held_by());
                 ui.label(format!(
                     "{} asked for, at {:#x}",
                     units::exact(block.requested),

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 
 use eframe::egui::{Button, RichText, ScrollArea, Ui};
 use memscope_core::explorer::{Pinned, SegmentsView, Survivor};
-use memscope_core::findings::Holder;
 use memscope_core::report::units;
 
 use crate::panels;
@@ -46,7 +45,7 @@ fn survivor_text(survivor: &Survivor) -> String {
         (name, scope) => format!("{name} in {scope}"),
     };
     let step = survivor.step.map_or_else(String::new, |step| format!(", step {step}"));
-    let holder = Holder::of(block.category).with_origin(block.origin.name());
+    let holder = block.held_by();
     format!("{}: {name}; {holder}; made at {}{step}", units::bytes(block.bytes), panels::time(survivor.birth.0))
 }
 

@@ -120,6 +120,7 @@ impl Chosen<'_> {
             process: allocation.process,
             device: self.positions.shown(allocation),
             address: allocation.address,
+            outlived: self.source.outlived(id, self.source.walk.walked.order),
             points: 0..0,
         }
     }

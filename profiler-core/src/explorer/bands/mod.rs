@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use memscope_wire::{Category, Origin};
 
+use crate::findings::held_by;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::CATEGORIES;
 
@@ -89,8 +90,17 @@ pub struct Band {
     pub device: Option<u16>,
     /// Address in its process.
     pub address: u64,
+    /// How many steps have begun and ended while it lived, by its end, or by now.
+    pub outlived: u64,
     /// Its points in [`BandsView::points`]; the first is at its begin.
     pub points: Range<u32>,
+}
+
+impl Band {
+    /// Who needs it, in words.
+    pub fn held_by(&self) -> String {
+        held_by(self.category, self.origin, self.outlived)
+    }
 }
 
 /// A scope in which bands were made.

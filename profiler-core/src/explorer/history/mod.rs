@@ -58,6 +58,11 @@ impl<'m> Source<'m> {
         self.walk.lifetimes[id as usize]
     }
 
+    /// How many whole steps it had outlived right after a change.
+    pub fn outlived(&self, id: u32, order: u32) -> u64 {
+        self.walk.begins.outlived(self.allocation(id).process, self.lifetime(id), order)
+    }
+
     pub fn birth(&self, id: u32) -> Nanoseconds {
         birth_time(self.model, self.allocation(id))
     }

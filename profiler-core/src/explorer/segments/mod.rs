@@ -61,6 +61,8 @@ struct Block {
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     as_of: Nanoseconds,
+    /// Right after this change.
+    order: u32,
     /// The largest first.
     containers: Vec<Container>,
     /// Their positions in the order of processes and addresses.
@@ -76,7 +78,7 @@ pub(super) struct Segments {
 impl Segments {
     /// Finds them.
     pub fn of(live: &Live<'_>) -> Segments {
-        Segments::among(live.model, live.time, live.allocations())
+        Segments { order: live.order, ..Segments::among(live.model, live.time, live.allocations()) }
     }
 
     /// Finds them among what lives at a time.

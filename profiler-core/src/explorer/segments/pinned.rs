@@ -71,7 +71,7 @@ impl Segments {
         most: usize,
         view: &mut SegmentsView,
     ) {
-        let pins = self.pins.take().unwrap_or_else(|| self.find_pins(texts.model));
+        let pins = self.pins.take().unwrap_or_else(|| self.find_pins(texts.source.model));
         view.pinned_total = pins.len();
         view.pinned_bytes = pins.iter().fold(0, |sum, pin| sum.wrapping_add(pin.bytes - pin.in_blocks));
         view.pinned = pins.iter().take(most).map(|pin| self.pinned(texts, positions, pin)).collect();
@@ -109,7 +109,7 @@ impl Segments {
     }
 
     fn pinned(&self, texts: &mut Texts<'_>, positions: &Positions, pin: &Pin) -> Pinned {
-        let model = texts.model;
+        let model = texts.source.model;
         let container: &Container = &self.containers[pin.container as usize];
         let around = &model.allocations[container.id as usize];
         let blocks = &self.blocks[pin.blocks.0..pin.blocks.1];

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use memscope_wire::{Category, Origin};
 
 use crate::allocation::{Model, flag};
+use crate::findings::held_by;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::CATEGORIES;
 
 use super::super::filter::step_of;
+use super::super::history::Source;
 use super::super::part::{Positions, birth_time};
 use super::super::query::{Pick, SegmentOrder, SegmentsQuery};
 use super::super::rows::{is_picked, pick};
@@ -107,6 +109,8 @@ pub struct SegmentBlock {
     pub name: Arc<str>,
     /// Path of its scope; empty outside all scopes.
     pub scope: Arc<str>,
+    /// How many steps have begun and ended while it lived, by this moment.
+    pub outlived: u64,
 }
 
 /// A block that keeps a container.
@@ -128,6 +132,13 @@ impl SegmentsView {
     }
 }
 
+impl SegmentBlock {
+    /// Who needs it, in words.
+    pub fn held_by(&self) -> String {
+        held_by(self.category, self.origin, self.outlived)
+    }
+}
+
 impl Segment {
     /// The same of this one container.
     pub fn fragmentation(&self) -> Option<f64> {
@@ -142,17 +153,19 @@ pub(super) fn fragmentation(bytes: u64, in_blocks: u64, largest_hole: u64) -> Op
 
 /// Gives names and scopes, each text once.
 pub(super) struct Texts<'m> {
-    pub model: &'m Model,
+    pub source: Source<'m>,
+    /// Of the moment right after this change.
+    order: u32,
     names: HashMap<u32, Arc<str>>,
     scopes: HashMap<u32, Arc<str>>,
 }
 
 impl Segments {
     /// The containers of a window.
-    pub fn view(&mut self, model: &Model, positions: &Positions, query: &SegmentsQuery) -> SegmentsView {
+    pub fn view(&mut self, source: Source<'_>, positions: &Positions, query: &SegmentsQuery) -> SegmentsView {
         let first = query.window.start.min(self.containers.len());
         let end = query.window.end.clamp(first, self.containers.len());
-        let mut texts = Texts { model, names: HashMap::new(), scopes: HashMap::new() };
+        let mut texts = Texts { source, order: self.order, names: HashMap::new(), scopes: HashMap::new() };
         let empty = self.containers.iter().filter(|container| container.blocks.is_empty());
         let mut view = SegmentsView {
             as_of: self.as_of,
@@ -163,7 +176,7 @@ impl Segments {
             leaves: self.leaves,
             first,
             empty: empty.fold((0, 0), |(count, bytes), container| (count + 1, container.bytes.wrapping_add(bytes))),
-            found: query.find.and_then(|pick| self.find(model, query.order, pick)),
+            found: query.find.and_then(|pick| self.find(source.model, query.order, pick)),
             ..SegmentsView::default()
         };
         view.segments = (first..end)
@@ -200,7 +213,7 @@ impl Segments {
         container: &Container,
         query: &SegmentsQuery,
     ) -> Segment {
-        let model = texts.model;
+        let model = texts.source.model;
         let around = &model.allocations[container.id as usize];
         let part = match &query.part {
             Some((pick, part)) if is_picked(model, container.id, *pick) => {
@@ -254,7 +267,7 @@ impl Block {
 impl Texts<'_> {
     /// A block of the container that begins at an address.
     pub fn block(&mut self, block: &Block, container: u64) -> SegmentBlock {
-        let model = self.model;
+        let model = self.source.model;
         let allocation = &model.allocations[block.id as usize];
         let name = self.names.entry(allocation.name).or_insert_with_key(|name| model.names.text(*name).into());
         let path = |scope: &u32| model.scopes.path(*scope, &model.names).into();
@@ -268,13 +281,15 @@ impl Texts<'_> {
             origin: allocation.origin,
             name: Arc::clone(name),
             scope: Arc::clone(scope),
+            outlived: self.source.outlived(block.id, self.order),
         }
     }
 
     /// The same with when it was made.
     pub fn survivor(&mut self, block: &Block, container: u64) -> Survivor {
-        let allocation = &self.model.allocations[block.id as usize];
-        let (birth, step) = (birth_time(self.model, allocation), step_of(self.model, allocation));
+        let model = self.source.model;
+        let allocation = &model.allocations[block.id as usize];
+        let (birth, step) = (birth_time(model, allocation), step_of(model, allocation));
         Survivor { block: self.block(block, container), birth, step }
     }
 }

@@ -105,7 +105,7 @@ impl Explorer {
         (answer.of_host, answer.has_host) = (part == Part::Host, self.walk.has_host_memory());
         answer.session = self.session();
         self.moments(&positions, &asked, place, &mut answer);
-        answer.gravest = Gravest::of(&answer.findings, &answer.devices, &answer.processes);
+        answer.gravest = self.gravest(&positions, &answer);
         self.over_time(query, part, &mut answer);
         self.lists(&positions, (&asked, place), query, &mut answer);
         self.spans(&positions, &asked, query, &mut answer);
@@ -178,6 +178,15 @@ impl Explorer {
             capacity: self.capacity(positions, part),
             device: device.and_then(|track| track.figures.sample_near(&state)).copied(),
         }
+    }
+
+    /// Where memory ran out.
+    fn gravest(&self, positions: &Positions, answer: &Answer) -> Option<Gravest> {
+        let gravest = Gravest::of(&answer.findings, &answer.devices, &answer.processes)?;
+        let device = gravest.device.and_then(|position| positions.devices.get(position as usize));
+        let track = device.and_then(|device| self.walk.devices.get(*device as usize));
+        let begins = track.into_iter().flat_map(|track| track.figures.steps.iter().map(|step| step.begin));
+        Some(gravest.among(begins))
     }
 
     /// What is drawn over time.

@@ -23,7 +23,12 @@ pub struct Gravest {
     pub requested: u64,
     /// The category that held most then, where most of it was made, and its holder; `None` when nothing was live.
     pub largest: Option<Largest>,
+    /// Where the last steps before it begin, its own among them: what is to be seen of time first. `None` where there are no steps.
+    pub since: Option<Nanoseconds>,
 }
+
+/// So many steps are the last ones.
+const LAST_STEPS: usize = 3;
 
 impl Gravest {
     /// Finds it among the findings.
@@ -42,6 +47,37 @@ impl Gravest {
             process: process.map(|process| process as u32),
             requested: oom.requested,
             largest: oom.largest.clone(),
+            since: None,
         })
+    }
+
+    /// The same with where its last steps begin, of the beginnings of all steps of its device, in the order of time.
+    pub(super) fn among(self, begins: impl DoubleEndedIterator<Item = Nanoseconds>) -> Gravest {
+        let before = begins.rev().filter(|begin| *begin <= self.time);
+        Gravest { since: before.take(LAST_STEPS).last(), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_steps_are_those_up_to_the_refusal() {
+        let at = |time| Gravest {
+            finding: 0,
+            time: Nanoseconds(time),
+            device: None,
+            process: None,
+            requested: 1,
+            largest: None,
+            since: None,
+        };
+        let since = |time, steps: &[u64]| at(time).among(steps.iter().copied().map(Nanoseconds)).since.map(|since| since.0);
+        assert_eq!(since(45, &[10, 20, 30, 40, 50, 60]), Some(20), "of steps 2, 3 and 4; later ones came after it was caught");
+        assert_eq!(since(40, &[10, 20, 30, 40]), Some(20), "the step that begins with it is its own");
+        assert_eq!(since(15, &[10, 20]), Some(10));
+        assert_eq!(since(5, &[10, 20]), None, "before the first step");
+        assert_eq!(since(5, &[]), None);
     }
 }

@@ -57,6 +57,13 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
         false => views(&profile.steps_of(device)?),
     };
     let series = if of_host { profile.host_series()? } else { profile.series_of(device)? };
+    let gravest = match Gravest::of(&report.findings, &devices, &[]) {
+        Some(gravest) => {
+            let steps = gravest.device.map_or(Ok(Vec::new()), |device| profile.steps_of(device.into()))?;
+            Some(gravest.among(steps.iter().map(|step| nanoseconds(step.begin_s))))
+        }
+        None => None,
+    };
     let marks = steps::thinned(all.iter().map(|step| (step.begin, step.number)), 0);
     let scopes = end.iter().flat_map(|end| &end.top_scope_groups).map(|scope| ScopeTotal {
         path: scope.scope.clone(),
@@ -87,7 +94,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
         steps: all,
         top_scopes: Arc::new(scopes.collect()),
         top_scopes_bytes: end.as_ref().map_or(0, |end| end.bytes),
-        gravest: Gravest::of(&report.findings, &devices, &[]),
+        gravest,
         findings: Arc::new(report.findings.clone()),
         devices,
         ..Answer::default()

@@ -152,6 +152,7 @@ fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<
     for (allocation, _) in evidence.live_at(device, state.order) {
         let labels = (allocation.name, allocation.scope, allocation.function);
         groups.add(labels, allocation.category, allocation.requested);
+        groups.known_by(labels, (allocation.category, allocation.requested), allocation.origin);
     }
     groups.largest(evidence.model)
 }

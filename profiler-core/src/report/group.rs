@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use memscope_wire::Category;
+use memscope_wire::{Category, Origin};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::allocation::Stacks;
+use crate::findings::Holder;
 
 use super::snapshot::{TOP, Words};
 use super::units;
@@ -30,6 +31,22 @@ pub struct Group {
     /// The program's line that made most of these bytes, where that was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
+    /// The scope in which most of these bytes were made, with `*` for numbers where several are alike; `null` outside all scopes,
+    /// and where scopes were not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// How the category is known of most of these bytes: tagged, hooked, inferred or none; `null` where that was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+}
+
+impl Group {
+    /// Who needs them, in words; with how that is known, where it was looked at.
+    pub fn holder(&self) -> String {
+        let category = Category::ALL.into_iter().find(|category| category.name() == self.category);
+        let holder = Holder::of(category.unwrap_or_default());
+        self.origin.as_ref().map_or_else(|| holder.text().to_owned(), |origin| holder.with_origin(origin))
+    }
 }
 
 /// Collects allocations by name, else scope, else function and size.
@@ -38,6 +55,8 @@ pub(crate) struct Groups {
     sums: HashMap<(Label, Category), (u64, u64)>,
     /// Bytes by where they were made, as far as that is known.
     sites: HashMap<(Label, Category, u32), u64>,
+    /// Bytes by scope and by how the category is known, where those are looked at.
+    made: HashMap<(Label, Category, u32, Origin), u64>,
 }
 
 /// What an allocation goes by, a number.
@@ -67,6 +86,8 @@ pub(crate) struct Together {
     pub name: Option<String>,
     /// The site where most of the bytes were made.
     pub site: Option<u32>,
+    /// What it is counted together by.
+    key: (String, Alike),
 }
 
 impl Label {
@@ -106,6 +127,40 @@ impl Groups {
         }
     }
 
+    /// The same allocation has its category from there: its scope is looked at too.
+    pub fn known_by(&mut self, labels: (u32, u32, u32), (category, bytes): (Category, u64), origin: Origin) {
+        let sum = self.made.entry((Label::of(labels, bytes), category, labels.1, origin)).or_default();
+        *sum = sum.wrapping_add(bytes);
+    }
+
+    /// Of what is counted together, by pattern: the scope, or scopes that are alike, where most bytes were made, and how the
+    /// category of most is known.
+    fn most_made(&self, words: &impl Words) -> HashMap<(String, Alike), (String, Origin)> {
+        let mut numbers: HashMap<(String, Alike), usize> = HashMap::new();
+        let (mut scopes, mut origins) = (Vec::new(), HashMap::<(usize, Origin), u64>::new());
+        for ((label, category, scope, origin), bytes) in &self.made {
+            let (text, each) = label.text(words);
+            let next = numbers.len();
+            let number = *numbers.entry((pattern(&text), (*category, each))).or_insert(next);
+            scopes.push((words.scope(*scope), number, *bytes));
+            let sum = origins.entry((number, *origin)).or_default();
+            *sum = sum.wrapping_add(*bytes);
+        }
+        let mut most: Vec<(u64, String)> = vec![Default::default(); numbers.len()];
+        for (path, number, bytes) in together(scopes.into_iter(), u64::wrapping_add) {
+            // Of equal ones the first in the alphabet, whatever the order of a hash table.
+            let (known, other) = &most[number];
+            if bytes > *known || (bytes == *known && path < *other) {
+                most[number] = (bytes, path);
+            }
+        }
+        let origin = |number: usize| {
+            let known = [Origin::Tagged, Origin::Hooked, Origin::Inferred, Origin::None].into_iter();
+            known.max_by_key(|origin| origins.get(&(number, *origin)).copied().unwrap_or(0)).unwrap_or_default()
+        };
+        numbers.into_iter().map(|(key, number)| (key, (std::mem::take(&mut most[number].1), origin(number)))).collect()
+    }
+
     /// Of what is counted together, by pattern: the site where most bytes were made.
     fn largest_sites(&self, words: &impl Words) -> HashMap<(String, Alike), u32> {
         let mut sums: HashMap<(String, Alike), HashMap<u32, u64>> = HashMap::new();
@@ -122,12 +177,17 @@ impl Groups {
 
     /// The groups that hold most.
     pub fn largest(&self, words: &impl Words) -> Vec<Group> {
+        let mut made = self.most_made(words);
         let mut groups: Vec<Group> = self
             .every(words)
             .map(|held| {
                 let category = held.category.name().to_owned();
                 let line = held.site.map(|site| words.line(site));
-                Group { name: held.label, category, bytes: held.bytes, allocations: held.allocations, line }
+                let (scope, origin) = made.remove(&held.key).map_or((None, None), |(scope, origin)| {
+                    (Some(scope).filter(|path| !path.is_empty()), Some(origin.name().to_owned()))
+                });
+                let Together { label: name, bytes, allocations, .. } = held;
+                Group { name, category, bytes, allocations, line, scope, origin }
             })
             .collect();
         groups.sort_by(|a, b| (b.bytes, &a.name, &a.category).cmp(&(a.bytes, &b.name, &b.category)));
@@ -149,10 +209,11 @@ impl Groups {
         let sites = self.largest_sites(words);
         together(texts, add).map(move |(text, (category, each), (bytes, allocations, one))| {
             // What stands alone has its own name, which has the pattern of its group.
-            let site = sites.get(&(pattern(&text), (category, each))).copied();
+            let key = (pattern(&text), (category, each));
+            let site = sites.get(&key).copied();
             let each = each.filter(|_| allocations > 1);
             let label = each.map_or_else(|| text.clone(), |each| format!("{text}, {} each", units::bytes(each)));
-            Together { label, category, bytes, allocations, name: one.map(|_| text), site }
+            Together { label, category, bytes, allocations, name: one.map(|_| text), site, key }
         })
     }
 }

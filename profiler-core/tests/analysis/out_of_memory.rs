@@ -4,7 +4,7 @@ use memscope_core::explorer::{Alertness, Explorer, Limits};
 use memscope_core::findings::{Detail, Finding, Oom};
 use memscope_core::profile::{self, Profile};
 use memscope_core::report::{Instant, Style, finding};
-use memscope_wire::{Event, MemoryKind, Origin};
+use memscope_wire::{Category, Event, MemoryKind, Origin};
 
 use crate::trace::{ALLOC_ROW, Trace, UUID, UUID_TEXT};
 
@@ -99,6 +99,43 @@ fn an_error_that_reached_the_program_is_told_once_with_its_line_and_its_cause() 
     // 1024 in all, 24 free, 700 granted.
     assert_eq!((found.outside, found.other_processes), (Some(300 * MIB), Some(60 * MIB)));
     insta::assert_snapshot!("pytorch_out_of_memory", finding(&findings[0], Style::Plain));
+    assert_eq!(through_profile(&trace), findings, "the profile has it too");
+}
+
+/// Layers that are alike are one group: where they were made, who holds them, and how that is known of most of their bytes.
+#[test]
+fn what_held_most_says_where_it_was_made_and_who_holds_it() {
+    let mut trace = Trace::new(&["./train"], None);
+    trace.process(0, 31);
+    trace.device(0, 0, UUID, 1024 * MIB);
+    for layer in 0..3u64 {
+        let address = 0x10_0000_0000 + (layer << 32);
+        trace.push(0, &format!("net.{layer}"));
+        trace.tagged(0, address, 100 * MIB, Category::Weights, &format!("layer.{layer}.weight"));
+        trace.tagged(0, address + (1 << 30), (50 + 2 * layer) * MIB, Category::Activations, "out");
+        trace.pop(0);
+    }
+    // The same name elsewhere, and in smaller part.
+    trace.push(0, "head");
+    trace.tagged(0, 0x50_0000_0000, 40 * MIB, Category::Activations, "out");
+    trace.pop(0);
+    trace.alloc(0, 0x60_0000_0000, 30 * MIB);
+    refused(&mut trace, ALLOC_ROW, 600 * MIB);
+    trace.ended(0);
+    trace.end(1);
+    let findings = findings(&trace);
+    let told: Vec<_> = oom(&findings)
+        .largest_groups
+        .iter()
+        .map(|group| (group.name.as_str(), group.bytes / MIB, group.scope.as_deref(), group.holder()))
+        .collect();
+    let expected = [
+        ("layer.*.weight", 300, Some("net.*"), "parameter (tagged)"),
+        // 50, 52 and 54 MiB in the layers, which are one place, and 40 in the head.
+        ("out", 196, Some("net.*"), "saved for backward (tagged)"),
+        ("cuMemAlloc_v2", 30, None, "holder unknown"),
+    ];
+    assert_eq!(told, expected.map(|(name, bytes, scope, holder)| (name, bytes, scope, holder.to_owned())));
     assert_eq!(through_profile(&trace), findings, "the profile has it too");
 }
 

@@ -16,7 +16,7 @@ use eframe::egui::{self, CentralPanel, Panel, RichText, ScrollArea, Ui};
 use memscope_core::explorer::Answer;
 
 use crate::document::{Document, Stage};
-use crate::panels::{findings, header, moment, selected};
+use crate::panels::{findings, header, moment, refusal, selected};
 use crate::settings::Settings;
 use crate::theme::Theme;
 use crate::view::{View, ViewContext};
@@ -236,16 +236,22 @@ impl Tab {
         let answer = Arc::clone(self.document.answer());
         Panel::top("header").show(ui, |ui| header::ui(ui, &answer, theme));
         let waiting = self.document.is_waiting();
+        let shared = &mut self.document.shared;
         Panel::right("beside").default_size(330.0).min_size(220.0).show(ui, |ui| {
+            let height = ui.available_height();
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
                 ui.add_space(4.0);
-                moment::ui(ui, &answer, &mut self.document.shared, theme);
+                // What is asked most first: why, and what to do.
+                refusal::ui(ui, &answer, shared, theme, height);
+                findings::first(ui, &answer, shared, theme);
+                selected::ui(ui, &answer, shared, theme);
+                moment::ui(ui, &answer, shared, theme);
                 if waiting {
                     ui.spinner();
                 }
-                selected::ui(ui, &answer, &self.document.shared, theme);
+                moment::ledger(ui, &answer, shared, theme);
                 ui.separator();
-                findings::ui(ui, &answer, &mut self.document.shared, theme);
+                findings::others(ui, &answer, shared, theme);
             });
         });
         let (name, shared) = (&self.document.name, &mut self.document.shared);

@@ -13,7 +13,7 @@ use eframe::egui;
 use super::App;
 use super::dialog::Dialog;
 use crate::export::Picture;
-use crate::panels::{header, moment, selected};
+use crate::panels::{header, moment, refusal, selected};
 use crate::theme::Theme;
 use crate::view::ViewContext;
 
@@ -30,7 +30,9 @@ impl App {
         let tab = self.tabs.get_mut(self.shown)?;
         let answer = Arc::clone(tab.document.answer());
         let mut shared = tab.document.shared.clone();
-        let mut text = format!("{}\n\n{}\n", header::text(&answer), moment::text(&answer, &shared, &theme));
+        let mut text = format!("{}\n\n", header::text(&answer));
+        text.push_str(&refusal::text(&answer));
+        text.push_str(&format!("{}\n", moment::text(&answer, &shared, &theme)));
         text.push_str(&selected::text(&answer, &shared));
         let name = &tab.document.name.clone();
         let context = ViewContext { name, answer: &answer, shared: &mut shared, theme, others: &others };

@@ -69,7 +69,8 @@ pub fn place(answer: &Answer, finding: &Finding) -> Option<Shown> {
     }
 }
 
-fn category(name: &str) -> Option<Category> {
+/// The category of this name.
+pub(super) fn category(name: &str) -> Option<Category> {
     Category::ALL.into_iter().find(|category| category.name() == name)
 }
 
@@ -83,39 +84,60 @@ fn more(finding: &Finding) -> Vec<String> {
     more
 }
 
-/// Draws them.
-pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
+/// The finding whose advice must not be looked for: the first, where it is more than a note. Of an out-of-memory error
+/// [`super::refusal`] says it.
+fn foremost(answer: &Answer) -> Option<usize> {
+    let grave = answer.findings.first().is_some_and(|finding| finding.severity < Severity::Note);
+    (grave && answer.gravest.is_none()).then_some(0)
+}
+
+/// Draws the foremost one, if there is one.
+pub fn first(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
+    if let Some(position) = foremost(answer) {
+        one(ui, answer, position, shared, theme);
+        ui.separator();
+    }
+}
+
+/// Draws the others.
+pub fn others(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
     if answer.findings.is_empty() {
         ui.label(RichText::new("Nothing was found that is worth a word.").color(theme.faint()));
     }
-    for (position, finding) in answer.findings.iter().enumerate() {
-        let (word, colour) = match finding.severity {
-            Severity::Error => ("ERROR", theme.error()),
-            Severity::Warning => ("WARNING", theme.warning()),
-            Severity::Note => ("NOTE", theme.faint()),
-        };
-        ui.push_id(position, |ui| {
-            ui.horizontal(|ui| {
-                ui.label(RichText::new(word).color(colour).strong());
-                if let Some(shown) = place(answer, finding) {
-                    let button = ui.small_button("Show me").on_hover_text("puts the cursor where this can be seen");
-                    if button.clicked() {
-                        let now = ui.input(|input| input.time);
-                        show(answer, shared, shown, now);
-                    }
+    let foremost = foremost(answer);
+    for position in (0..answer.findings.len()).filter(|position| Some(*position) != foremost) {
+        one(ui, answer, position, shared, theme);
+    }
+}
+
+fn one(ui: &mut Ui, answer: &Answer, position: usize, shared: &mut Shared, theme: &Theme) {
+    let finding = &answer.findings[position];
+    let (word, colour) = match finding.severity {
+        Severity::Error => ("ERROR", theme.error()),
+        Severity::Warning => ("WARNING", theme.warning()),
+        Severity::Note => ("NOTE", theme.faint()),
+    };
+    ui.push_id(("finding", position), |ui| {
+        ui.horizontal(|ui| {
+            ui.label(RichText::new(word).color(colour).strong());
+            if let Some(shown) = place(answer, finding) {
+                let button = ui.small_button("Show me").on_hover_text("puts the cursor where this can be seen");
+                if button.clicked() {
+                    let now = ui.input(|input| input.time);
+                    show(answer, shared, shown, now);
                 }
-            });
-            ui.label(format!("{}.", answer.sentence(&finding.message)));
-            for more in more(finding) {
-                ui.label(answer.sentence(&more));
-            }
-            if !finding.advice.is_empty() {
-                let advice = format!("To do: {}.", answer.sentence(&finding.advice));
-                ui.label(RichText::new(advice).color(theme.faint()));
             }
         });
-        ui.add_space(6.0);
-    }
+        ui.label(format!("{}.", answer.sentence(&finding.message)));
+        for more in more(finding) {
+            ui.label(answer.sentence(&more));
+        }
+        if !finding.advice.is_empty() {
+            let advice = format!("To do: {}.", answer.sentence(&finding.advice));
+            ui.label(RichText::new(advice).strong());
+        }
+    });
+    ui.add_space(6.0);
 }
 
 /// Puts cursor, selection and range where a finding can be seen, and shows that time where it is out of sight.

@@ -1,19 +1,28 @@
 //! What is beside the views: the session's facts, the moment under the cursor, and what was found out.
 //!
-//! Owns: their order. Refuses: to be hidden behind a click: the reason of an out-of-memory error is read here.
+//! Owns: how a fact is written. Refuses: to be hidden behind a click: the reason of an out-of-memory error is read here.
 
 pub mod findings;
 pub mod header;
 pub mod moment;
+pub mod refusal;
 pub mod selected;
 
-use eframe::egui::{Sense, Ui, Vec2};
+use eframe::egui::{RichText, Sense, Ui, Vec2};
 use memscope_core::Category;
 use memscope_core::explorer::{Answer, STACKED};
 use memscope_core::ledger::CATEGORIES;
 use memscope_core::report::units;
 
 use crate::theme::Theme;
+
+/// What something is called, and what it is.
+fn fact(ui: &mut Ui, name: &str, value: String, theme: &Theme) {
+    ui.horizontal_wrapped(|ui| {
+        ui.label(RichText::new(format!("{name}:")).color(theme.faint()));
+        ui.label(RichText::new(value).strong());
+    });
+}
 
 /// A small square of a category's colour, and its bytes: of each that holds something.
 pub fn categories(ui: &mut Ui, theme: &Theme, live: &[u64; CATEGORIES]) {

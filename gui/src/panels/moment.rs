@@ -5,7 +5,10 @@
 
 use std::fmt::Write as _;
 
-use eframe::egui::{Align, Color32, Layout, RichText, Sense, Ui, Vec2, WidgetInfo, accesskit::Role};
+use eframe::egui::accesskit::Role;
+use eframe::egui::{
+    Align, Align2, Color32, Layout, Rect, RichText, Sense, Shape, Stroke, TextStyle, Ui, Vec2, WidgetInfo,
+};
 use memscope_core::Category;
 use memscope_core::colours::Foreign;
 use memscope_core::explorer::{Answer, At, Running, STACKED, Target};
@@ -154,23 +157,53 @@ pub fn range(answer: &Answer, shared: &Shared) -> Vec<String> {
     lines
 }
 
-/// Draws it.
-pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
+/// Draws when it is, and what holds most.
+pub fn ui(ui: &mut Ui, answer: &Answer, shared: &Shared, theme: &Theme) {
     ui.label(RichText::new(place(answer)).strong());
     ui.label(RichText::new(part(answer)).color(theme.faint()));
     ui.add_space(4.0);
     for (name, value) in reason(answer) {
-        ui.horizontal_wrapped(|ui| {
-            ui.label(RichText::new(format!("{name}:")).color(theme.faint()));
-            ui.label(RichText::new(value).strong());
-        });
+        super::fact(ui, &name, value, theme);
     }
     for line in range(answer, shared) {
         ui.label(RichText::new(line).color(theme.accent()));
     }
     ui.add_space(6.0);
-    for row in rows(answer, theme) {
-        ledger_row(ui, &row, shared, theme);
+}
+
+/// Draws the ledger. Rows of 0 B are one line that can be opened; their colours stay in sight, for whoever looks them up.
+pub fn ledger(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme) {
+    let (empty, full): (Vec<Row>, Vec<Row>) = rows(answer, theme).into_iter().partition(|row| row.bytes == 0);
+    for row in &full {
+        ledger_row(ui, row, shared, theme);
+    }
+    let id = ui.scope_id().with("rows of nothing");
+    let mut opened = empty.len() < 2 || ui.data(|data| data.get_temp(id).unwrap_or(false));
+    if empty.len() >= 2 {
+        let (rect, response) = ui.allocate_exact_size(Vec2::new(ui.available_width(), 18.0), Sense::click());
+        let name = format!("{} rows of 0 B", empty.len());
+        let mut at = rect.left_center();
+        let points =
+            if opened { [(0.0, -2.0), (8.0, -2.0), (4.0, 4.0)] } else { [(1.0, -4.0), (7.0, 0.0), (1.0, 4.0)] };
+        let points = points.map(|(x, y)| at + Vec2::new(x, y)).to_vec();
+        ui.painter().add(Shape::convex_polygon(points, theme.faint(), Stroke::NONE));
+        at.x += 18.0;
+        let said =
+            ui.painter().text(at, Align2::LEFT_CENTER, &name, TextStyle::Body.resolve(ui.style()), theme.faint());
+        at.x = said.right() + 8.0;
+        for colour in empty.iter().filter_map(|row| row.colour).filter(|_| !opened) {
+            ui.painter().rect_filled(Rect::from_center_size(at + Vec2::new(5.0, 0.0), Vec2::splat(10.0)), 2.0, colour);
+            at.x += 14.0;
+        }
+        response.widget_info(|| WidgetInfo::selected(Role::Button, true, opened, name.as_str()));
+        let names: Vec<&str> = empty.iter().map(|row| row.name.as_str()).collect();
+        if response.on_hover_text(names.join(", ")).clicked() {
+            opened ^= true;
+            ui.data_mut(|data| data.insert_temp(id, opened));
+        }
+    }
+    for row in empty.iter().filter(|_| opened) {
+        ledger_row(ui, row, shared, theme);
     }
 }
 

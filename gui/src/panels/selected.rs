@@ -67,13 +67,12 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &Shared, theme: &Theme) {
     if !matches!(shared.selection, Selection::Allocation(_)) {
         return;
     }
-    ui.separator();
     ui.label(RichText::new("Selected allocation").strong());
-    let Some(detail) = of(answer, shared) else {
-        ui.label(RichText::new("…").color(theme.faint()));
-        return;
-    };
-    facts_and_stack(ui, detail, theme);
+    match of(answer, shared) {
+        Some(detail) => facts_and_stack(ui, detail, theme),
+        None => drop(ui.label(RichText::new("…").color(theme.faint()))),
+    }
+    ui.separator();
 }
 
 fn facts_and_stack(ui: &mut Ui, detail: &AllocationDetail, theme: &Theme) {

@@ -40,6 +40,8 @@ pub enum Selection {
     Scope(String),
     /// All of one category.
     Category(Category),
+    /// What of one category was made in a scope, as of [`Selection::Scope`].
+    Group(Category, String),
 }
 
 impl Selection {
@@ -47,15 +49,15 @@ impl Selection {
     pub const fn pick(&self) -> Option<Pick> {
         match self {
             Selection::Allocation(pick) => Some(*pick),
-            Selection::None | Selection::Scope(_) | Selection::Category(_) => None,
+            Selection::None | Selection::Scope(_) | Selection::Category(_) | Selection::Group(..) => None,
         }
     }
 }
 
 impl Shared {
-    /// True when a category is selected and it is not this one: it is drawn fainter.
+    /// True when a category is selected, or some of it, and it is not this one: it is drawn fainter.
     pub fn dims(&self, category: Category) -> bool {
-        matches!(self.selection, Selection::Category(selected) if selected != category)
+        matches!(self.selection, Selection::Category(selected) | Selection::Group(selected, _) if selected != category)
     }
 
     /// True for what the selection is about, of this category and made in this scope; a single allocation leaves all others as
@@ -64,6 +66,7 @@ impl Shared {
         match &self.selection {
             Selection::Category(selected) => *selected == category,
             Selection::Scope(path) => lies_in(scope, path),
+            Selection::Group(selected, path) => *selected == category && lies_in(scope, path),
             Selection::None | Selection::Allocation(_) => true,
         }
     }
@@ -86,6 +89,15 @@ mod tests {
         shared.toggle(Selection::Category(Category::Weights));
         assert_eq!(shared.selection, Selection::None);
         assert!(!shared.dims(Category::Inputs));
+    }
+
+    #[test]
+    fn of_a_group_only_its_category_in_its_scope_is_lit() {
+        let group = Selection::Group(Category::Activations, "model/h.*".into());
+        let shared = Shared { selection: group, ..Shared::default() };
+        assert!(shared.lights(Category::Activations, "model/h.3/attn"));
+        assert!(!shared.lights(Category::Activations, "model/head") && !shared.lights(Category::Weights, "model/h.3"));
+        assert!(shared.dims(Category::Weights) && !shared.dims(Category::Activations));
     }
 
     #[test]

@@ -78,6 +78,9 @@ fn what_is_shown_is_copied_as_text() {
     let text = copied.expect("something is copied");
     for part in [
         "python train.py --batch 64; ended with status 1",
+        "Out of memory: 6.00 GiB (6,442,450,944 B) refused",
+        "Asked for by: model/h.0",
+        "h.0.attn.out: 29.30 GiB, 46 % of live, activations, in model/h.0, saved for backward (tagged)",
         "An allocation was refused, at 3.300000 s, step 4, forward (whole session)",
         "Its holder: saved for backward (tagged)",
         "3.300000 s: Out of memory: 6.00 GiB asked for",

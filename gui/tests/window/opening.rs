@@ -45,7 +45,7 @@ fn until(window: &mut Window, what: &str, mut seen: impl FnMut(&Window) -> bool)
 }
 
 fn has(text: &'static str) -> impl FnMut(&Window) -> bool {
-    move |window| window.query_by_label_contains(text).is_some()
+    move |window| window.query_all_by_label_contains(text).next().is_some()
 }
 
 #[test]

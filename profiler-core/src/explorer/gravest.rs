@@ -73,8 +73,13 @@ mod tests {
             largest: None,
             since: None,
         };
-        let since = |time, steps: &[u64]| at(time).among(steps.iter().copied().map(Nanoseconds)).since.map(|since| since.0);
-        assert_eq!(since(45, &[10, 20, 30, 40, 50, 60]), Some(20), "of steps 2, 3 and 4; later ones came after it was caught");
+        let since =
+            |time, steps: &[u64]| at(time).among(steps.iter().copied().map(Nanoseconds)).since.map(|since| since.0);
+        assert_eq!(
+            since(45, &[10, 20, 30, 40, 50, 60]),
+            Some(20),
+            "of steps 2, 3 and 4; later ones came after it was caught"
+        );
         assert_eq!(since(40, &[10, 20, 30, 40]), Some(20), "the step that begins with it is its own");
         assert_eq!(since(15, &[10, 20]), Some(10));
         assert_eq!(since(5, &[10, 20]), None, "before the first step");

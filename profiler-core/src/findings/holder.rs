@@ -82,6 +82,13 @@ pub fn held_by(category: Category, origin: Origin, outlived: u64) -> String {
     Holder::of(category, origin, outlived).with_origin(origin.name(), &units::count(outlived, "step", "steps"))
 }
 
+/// The same of several allocations; `kept_steps` is of the one that was kept longest.
+pub(crate) fn held_by_all(holder: Holder, origin: &str, kept_steps: u64, allocations: u64) -> String {
+    let up_to = if allocations > 1 { "up to " } else { "" };
+    let steps = units::count(kept_steps, "step", "steps");
+    holder.with_origin(origin, &format!("{up_to}{steps}"))
+}
+
 /// The largest category of a moment, and where most of it was made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Largest {
@@ -142,9 +149,7 @@ impl Largest {
 
     /// Who needs it, in words.
     pub fn held_by(&self) -> String {
-        let up_to = if self.scope_allocations > 1 { "up to " } else { "" };
-        let steps = units::count(self.kept_steps, "step", "steps");
-        self.holder.with_origin(&self.origin, &format!("{up_to}{steps}"))
+        held_by_all(self.holder, &self.origin, self.kept_steps, self.scope_allocations)
     }
 
     /// As one sentence, the same in every view.
@@ -162,8 +167,8 @@ impl Largest {
 }
 
 /// Sums by how the category is known, that of what has outlived whole steps apart.
-#[derive(Clone, Copy, Default)]
-struct ByHolder {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ByHolder {
     sums: [Sum; ORIGINS.len()],
     kept: Sum,
     /// The most steps that any of the latter has outlived.
@@ -173,7 +178,8 @@ struct ByHolder {
 const ORIGINS: [Origin; 4] = [Origin::None, Origin::Tagged, Origin::Hooked, Origin::Inferred];
 
 impl ByHolder {
-    fn enter(&mut self, allocation: &Allocation, outlived: u64) {
+    /// One more allocation, which has outlived so many whole steps.
+    pub fn enter(&mut self, allocation: &Allocation, outlived: u64) {
         if Holder::of(allocation.category, allocation.origin, outlived) == Holder::KeptByProgram {
             self.kept.enter(allocation);
             self.steps = self.steps.max(outlived);
@@ -183,21 +189,23 @@ impl ByHolder {
         self.sums[known].enter(allocation);
     }
 
-    fn and(mut self, other: ByHolder) -> ByHolder {
+    /// Both together.
+    pub fn and(mut self, other: ByHolder) -> ByHolder {
         self.sums.iter_mut().zip(&other.sums).for_each(|(sum, more)| sum.merge(more));
         self.kept.merge(&other.kept);
         self.steps = self.steps.max(other.steps);
         self
     }
 
-    fn all(&self) -> Sum {
+    /// The sum of all.
+    pub fn all(&self) -> Sum {
         let mut all = self.kept;
         self.sums.iter().for_each(|sum| all.merge(sum));
         all
     }
 
     /// Of most bytes: how many steps they were kept, 0 where they were not, and how that is known.
-    fn most(&self) -> (u64, Origin) {
+    pub fn most(&self) -> (u64, Origin) {
         let by_origin = ORIGINS.into_iter().zip(&self.sums).map(|(origin, sum)| (sum.bytes(), 0, origin));
         let all = by_origin.chain([(self.kept.bytes(), self.steps, Origin::Inferred)]);
         all.max_by_key(|(bytes, _, _)| *bytes).map_or((0, Origin::None), |(_, steps, origin)| (steps, origin))

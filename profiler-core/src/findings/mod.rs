@@ -21,6 +21,7 @@ use crate::report::{ByCategory, Group};
 
 pub(crate) use detect::detect;
 pub(crate) use evidence::Evidence;
+pub(crate) use holder::{ByHolder, held_by_all};
 pub use holder::{Holder, Largest, held_by};
 pub(crate) use refusals::{GIVEN_UP, OUT_OF_MEMORY, reached_after, reaches};
 pub(crate) use simulation::{ELSEWHERE, reads_of};

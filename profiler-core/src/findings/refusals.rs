@@ -149,10 +149,10 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
 
 fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<Group> {
     let mut groups = Groups::default();
-    for (allocation, _) in evidence.live_at(device, state.order) {
+    for (allocation, outlived) in evidence.outlived_at(device, state.order) {
         let labels = (allocation.name, allocation.scope, allocation.function);
         groups.add(labels, allocation.category, allocation.requested);
-        groups.known_by(labels, (allocation.category, allocation.requested), allocation.origin);
+        groups.held(allocation, outlived);
     }
     groups.largest(evidence.model)
 }

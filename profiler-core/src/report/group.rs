@@ -5,19 +5,19 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use memscope_wire::{Category, Origin};
+use memscope_wire::Category;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::allocation::Stacks;
-use crate::findings::Holder;
+use crate::allocation::{Allocation, Stacks};
+use crate::findings::{ByHolder, Holder, held_by_all};
 
 use super::snapshot::{TOP, Words};
 use super::units;
 
 /// Live allocations of one category whose names (else scopes) differ at most in numbers. Those with neither go together by
 /// the driver's function and their size.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     /// Name, else scope, where several are counted together with `*` for their numbers; else the driver's function, with the
     /// size of each where there are several: `cuMemAlloc_v2, 64.00 MiB each`.
@@ -35,17 +35,22 @@ pub struct Group {
     /// and where scopes were not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// How the category is known of most of these bytes: tagged, hooked, inferred or none; `null` where that was not looked at.
+    /// Who needs most of these bytes; `null` where that was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// How that is known of most of these: tagged, hooked, inferred or none; `null` likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// Where the program keeps them: how many whole steps it has kept that of them which it has kept longest; `null` otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_steps: Option<u64>,
 }
 
 impl Group {
-    /// Who needs them, in words; with how that is known, where it was looked at.
-    pub fn holder(&self) -> String {
-        let category = Category::ALL.into_iter().find(|category| category.name() == self.category);
-        let holder = Holder::of(category.unwrap_or_default());
-        self.origin.as_ref().map_or_else(|| holder.text().to_owned(), |origin| holder.with_origin(origin))
+    /// Who needs them, in words; `None` where that was not looked at.
+    pub fn held_by(&self) -> Option<String> {
+        let (holder, origin) = (self.holder?, self.origin.as_ref()?);
+        Some(held_by_all(holder, origin, self.kept_steps.unwrap_or(0), self.allocations))
     }
 }
 
@@ -55,8 +60,8 @@ pub(crate) struct Groups {
     sums: HashMap<(Label, Category), (u64, u64)>,
     /// Bytes by where they were made, as far as that is known.
     sites: HashMap<(Label, Category, u32), u64>,
-    /// Bytes by scope and by how the category is known, where those are looked at.
-    made: HashMap<(Label, Category, u32, Origin), u64>,
+    /// Sums by scope and by holder, where those are looked at.
+    made: HashMap<(Label, Category, u32), ByHolder>,
 }
 
 /// What an allocation goes by, a number.
@@ -127,38 +132,33 @@ impl Groups {
         }
     }
 
-    /// The same allocation has its category from there: its scope is looked at too.
-    pub fn known_by(&mut self, labels: (u32, u32, u32), (category, bytes): (Category, u64), origin: Origin) {
-        let sum = self.made.entry((Label::of(labels, bytes), category, labels.1, origin)).or_default();
-        *sum = sum.wrapping_add(bytes);
+    /// The same allocation, of which scope and holder are looked at too; it has outlived so many whole steps.
+    pub fn held(&mut self, allocation: &Allocation, outlived: u64) {
+        let label = Label::of((allocation.name, allocation.scope, allocation.function), allocation.requested);
+        self.made.entry((label, allocation.category, allocation.scope)).or_default().enter(allocation, outlived);
     }
 
-    /// Of what is counted together, by pattern: the scope, or scopes that are alike, where most bytes were made, and how the
-    /// category of most is known.
-    fn most_made(&self, words: &impl Words) -> HashMap<(String, Alike), (String, Origin)> {
+    /// Of what is counted together, by pattern: the scope, or scopes that are alike, where most bytes were made, and all sums.
+    fn most_made(&self, words: &impl Words) -> HashMap<(String, Alike), (String, ByHolder)> {
         let mut numbers: HashMap<(String, Alike), usize> = HashMap::new();
-        let (mut scopes, mut origins) = (Vec::new(), HashMap::<(usize, Origin), u64>::new());
-        for ((label, category, scope, origin), bytes) in &self.made {
+        let scopes = self.made.iter().map(|((label, category, scope), sums)| {
             let (text, each) = label.text(words);
             let next = numbers.len();
-            let number = *numbers.entry((pattern(&text), (*category, each))).or_insert(next);
-            scopes.push((words.scope(*scope), number, *bytes));
-            let sum = origins.entry((number, *origin)).or_default();
-            *sum = sum.wrapping_add(*bytes);
-        }
-        let mut most: Vec<(u64, String)> = vec![Default::default(); numbers.len()];
-        for (path, number, bytes) in together(scopes.into_iter(), u64::wrapping_add) {
+            (words.scope(*scope), *numbers.entry((pattern(&text), (*category, each))).or_insert(next), *sums)
+        });
+        let scopes: Vec<(String, usize, ByHolder)> = together(scopes, ByHolder::and).collect();
+        let mut most: Vec<(u64, String, ByHolder)> = vec![Default::default(); numbers.len()];
+        for (path, number, sums) in scopes {
+            let (known, other, all) = &mut most[number];
+            *all = all.and(sums);
+            let bytes = sums.all().bytes();
             // Of equal ones the first in the alphabet, whatever the order of a hash table.
-            let (known, other) = &most[number];
             if bytes > *known || (bytes == *known && path < *other) {
-                most[number] = (bytes, path);
+                (*known, *other) = (bytes, path);
             }
         }
-        let origin = |number: usize| {
-            let known = [Origin::Tagged, Origin::Hooked, Origin::Inferred, Origin::None].into_iter();
-            known.max_by_key(|origin| origins.get(&(number, *origin)).copied().unwrap_or(0)).unwrap_or_default()
-        };
-        numbers.into_iter().map(|(key, number)| (key, (std::mem::take(&mut most[number].1), origin(number)))).collect()
+        let made = |number: usize| (most[number].1.clone(), most[number].2);
+        numbers.into_iter().map(|(key, number)| (key, made(number))).collect()
     }
 
     /// Of what is counted together, by pattern: the site where most bytes were made.
@@ -183,11 +183,17 @@ impl Groups {
             .map(|held| {
                 let category = held.category.name().to_owned();
                 let line = held.site.map(|site| words.line(site));
-                let (scope, origin) = made.remove(&held.key).map_or((None, None), |(scope, origin)| {
-                    (Some(scope).filter(|path| !path.is_empty()), Some(origin.name().to_owned()))
-                });
                 let Together { label: name, bytes, allocations, .. } = held;
-                Group { name, category, bytes, allocations, line, scope, origin }
+                let plain = Group { name, category, bytes, allocations, line, ..Group::default() };
+                let Some((scope, sums)) = made.remove(&held.key) else { return plain };
+                let (kept, origin) = sums.most();
+                Group {
+                    scope: Some(scope).filter(|path| !path.is_empty()),
+                    holder: Some(Holder::of(held.category, origin, kept)),
+                    origin: Some(origin.name().to_owned()),
+                    kept_steps: Some(kept).filter(|kept| *kept > 0),
+                    ..plain
+                }
             })
             .collect();
         groups.sort_by(|a, b| (b.bytes, &a.name, &a.category).cmp(&(a.bytes, &b.name, &b.category)));

@@ -127,7 +127,7 @@ fn what_held_most_says_where_it_was_made_and_who_holds_it() {
     let told: Vec<_> = oom(&findings)
         .largest_groups
         .iter()
-        .map(|group| (group.name.as_str(), group.bytes / MIB, group.scope.as_deref(), group.holder()))
+        .map(|group| (group.name.as_str(), group.bytes / MIB, group.scope.as_deref(), group.held_by()))
         .collect();
     let expected = [
         ("layer.*.weight", 300, Some("net.*"), "parameter (tagged)"),
@@ -135,7 +135,7 @@ fn what_held_most_says_where_it_was_made_and_who_holds_it() {
         ("out", 196, Some("net.*"), "saved for backward (tagged)"),
         ("cuMemAlloc_v2", 30, None, "holder unknown"),
     ];
-    assert_eq!(told, expected.map(|(name, bytes, scope, holder)| (name, bytes, scope, holder.to_owned())));
+    assert_eq!(told, expected.map(|(name, bytes, scope, holder)| (name, bytes, scope, Some(holder.to_owned()))));
     assert_eq!(through_profile(&trace), findings, "the profile has it too");
 }
 

@@ -83,6 +83,10 @@ impl List {
             Selection::Scope(path) if path.is_empty() => ("outside all scopes".to_owned(), exact_term("scope", "")),
             Selection::Scope(path) => (format!("in {path}"), exact_term("inside", path)),
             Selection::Category(category) => (category.name().to_owned(), exact_term("category", category.name())),
+            Selection::Group(category, path) => {
+                let terms = format!("{} {}", exact_term("category", category.name()), exact_term("inside", path));
+                (format!("{} in {path}", category.name()), terms)
+            }
             Selection::Allocation(_) | Selection::None => return,
         };
         if and_terms(&self.filter, &term) == self.filter {

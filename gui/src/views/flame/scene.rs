@@ -170,14 +170,16 @@ impl Scene {
     fn choose(&mut self, detail: Option<&AllocationDetail>) {
         let by = self.view.query.by;
         self.chosen = match (&self.selection.0, detail, by) {
-            (Selection::Scope(path), _, FlameBy::Scope) => self.nodes(|scope| lies_in(scope, path)),
+            (Selection::Scope(path) | Selection::Group(_, path), _, FlameBy::Scope) => {
+                self.nodes(|scope| lies_in(scope, path))
+            }
             (Selection::Allocation(_), Some(detail), _) if !on_device(detail) => Chosen::Nowhere,
             (Selection::Allocation(_), Some(detail), FlameBy::Scope) => self.made_in(&detail.row.scope),
             (Selection::Allocation(_), Some(detail), FlameBy::Stack) => self.made_at(&detail.row.stack),
             _ => Chosen::Nothing,
         };
         self.lit = Vec::new();
-        let inside = matches!(self.selection.0, Selection::Scope(_));
+        let inside = matches!(self.selection.0, Selection::Scope(_) | Selection::Group(..));
         let chosen = match &self.chosen {
             Chosen::Nodes(nodes) => nodes.clone(),
             Chosen::Among(position) => vec![*position],

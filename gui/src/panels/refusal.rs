@@ -1,0 +1,182 @@
+//! Why memory ran out, in few lines: what was refused, to whom, what was free, what held most, and what to do.
+//!
+//! Owns: that this is read without a click and without scrolling. Refuses: figures, and to be long where another moment is looked
+//! at: then it is one line that leads to it.
+
+use std::fmt::Write as _;
+
+use eframe::egui::accesskit::Role;
+use eframe::egui::text::{LayoutJob, TextWrapping};
+use eframe::egui::{Color32, FontId, Rect, RichText, Sense, Ui, Vec2, WidgetInfo, pos2, vec2};
+use memscope_core::explorer::{Answer, At, Gravest};
+use memscope_core::findings::{Detail, Finding, Oom};
+use memscope_core::report::{Group, units};
+
+use super::{findings, time};
+use crate::document::out_of_memory;
+use crate::shared::{Selection, Shared};
+use crate::theme::Theme;
+
+/// Groups that are listed: where there is little height, and at most.
+const GROUPS: (usize, usize) = (3, 5);
+/// Height from which on all of them are.
+const HIGH: f32 = 660.0;
+const ROW: f32 = 34.0;
+
+/// The error that met the most live memory, its finding, and its numbers.
+fn gravest(answer: &Answer) -> Option<(&Gravest, &Finding, &Oom)> {
+    let gravest = answer.gravest.as_ref()?;
+    let finding = answer.findings.get(gravest.finding)?;
+    match &finding.detail {
+        Detail::Oom(oom) => Some((gravest, finding, oom)),
+        _ => None,
+    }
+}
+
+/// Who asked for it, where that line of the program is, when, and what was free: name and value.
+fn facts(gravest: &Gravest, oom: &Oom) -> Vec<(&'static str, String)> {
+    let scope = oom.scope.clone().unwrap_or_else(|| "outside all scopes".to_owned());
+    let mut facts = vec![("Asked for by", scope)];
+    facts.extend(oom.line.iter().map(|line| ("At the line", line.clone())));
+    let mut when: Vec<String> = Vec::new();
+    when.push(oom.step.map_or("before the first step".to_owned(), |step| format!("step {step}")));
+    when.extend(oom.phase.clone());
+    when.push(format!("at {}", time(gravest.time.0)));
+    if oom.refusals > 1 {
+        when.push(format!("the fullest of {} refusals", units::grouped(oom.refusals)));
+    }
+    facts.push(("When", when.join(", ")));
+    let mut free = match (oom.free, oom.total) {
+        (Some(free), Some(total)) => format!("{} of {}", units::bytes(free), units::bytes(total)),
+        (Some(free), None) => units::bytes(free),
+        (None, _) => "not told by the driver".to_owned(),
+    };
+    if oom.cached > 0 {
+        let _ = write!(free, ", and {} cached", units::bytes(oom.cached));
+    }
+    facts.push(("Free", free));
+    facts
+}
+
+/// What a click on a group selects: what of its category was made in its scope.
+fn selection(group: &Group) -> Selection {
+    let category = findings::category(&group.category).unwrap_or_default();
+    match &group.scope {
+        Some(scope) => Selection::Group(category, scope.clone()),
+        None => Selection::Category(category),
+    }
+}
+
+/// Who holds a group; files of earlier versions do not tell.
+fn holder(group: &Group) -> String {
+    group.held_by().unwrap_or_else(|| "holder not told".to_owned())
+}
+
+/// Holder, number and module of a group.
+fn about(group: &Group) -> String {
+    let mut about = holder(group);
+    if group.allocations > 1 {
+        let _ = write!(about, " · {} of them", units::grouped(group.allocations));
+    }
+    let named = group.scope.as_deref() == Some(&*group.name);
+    if !named {
+        let _ = write!(about, " · {}", group.scope.as_deref().unwrap_or("outside all scopes"));
+    }
+    about
+}
+
+/// A group in one sentence, for whoever hears it.
+fn sentence(group: &Group, live: u64) -> String {
+    let share = units::share(group.bytes, live);
+    let scope = group.scope.as_deref().map_or("outside all scopes".to_owned(), |scope| format!("in {scope}"));
+    format!(
+        "{}: {}, {share:.0} % of live, {}, {scope}, {}, {}",
+        group.name,
+        units::bytes(group.bytes),
+        group.category,
+        holder(group),
+        units::count(group.allocations, "allocation", "allocations"),
+    )
+}
+
+/// Draws it; nothing where memory did not run out.
+pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme, height: f32) {
+    let Some((gravest, finding, oom)) = gravest(answer) else { return };
+    let title = format!("Out of memory: {} refused", units::bytes(oom.requested));
+    if shared.cursor != At::Refused(gravest.time) {
+        let link = ui.link(RichText::new(format!("{title} at {}", time(gravest.time.0))).color(theme.error()));
+        if link.on_hover_text("goes there").clicked() {
+            (shared.cursor, shared.target) = out_of_memory(answer, gravest);
+        }
+        ui.separator();
+        return;
+    }
+    ui.label(RichText::new(title).color(theme.error()).strong().size(16.0));
+    for (name, value) in facts(gravest, oom) {
+        super::fact(ui, name, value, theme);
+    }
+    if !oom.largest_groups.is_empty() {
+        let live = units::bytes(oom.live);
+        ui.label(RichText::new(format!("Held most of {live} live:")).color(theme.faint()));
+    }
+    ui.scope(|ui| {
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let count = if height < HIGH { GROUPS.0 } else { GROUPS.1 };
+        for (position, group) in oom.largest_groups.iter().take(count).enumerate() {
+            row(ui, position, (group, oom.live), shared, theme);
+        }
+    });
+    if !finding.advice.is_empty() {
+        ui.label(RichText::new(format!("To do: {}.", answer.sentence(&finding.advice))).strong());
+    }
+    ui.separator();
+}
+
+/// One group: name, bytes and share; below, who holds it and where it was made.
+fn row(ui: &mut Ui, position: usize, (group, live): (&Group, u64), shared: &mut Shared, theme: &Theme) {
+    let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::hover());
+    let response = ui.interact(rect, ui.scope_id().with(("group", position)), Sense::click());
+    let selects = selection(group);
+    let selected = shared.selection == selects;
+    let said = sentence(group, live);
+    response.widget_info(|| WidgetInfo::selected(Role::Button, true, selected, said.as_str()));
+    if selected || response.hovered() {
+        ui.painter().rect_filled(rect, 2.0, theme.selected());
+    }
+    let colour = theme.category(findings::category(&group.category).unwrap_or_default());
+    let swatch = Rect::from_min_size(rect.min + vec2(0.0, 4.0), Vec2::splat(10.0));
+    ui.painter().rect_filled(swatch, 2.0, colour);
+    let figures = format!("{}  {:.0} %", units::bytes(group.bytes), units::share(group.bytes, live));
+    let figures = ui.painter().layout_no_wrap(figures, FontId::proportional(13.0), theme.text());
+    let left = rect.left() + 16.0;
+    let room = rect.right() - figures.size().x - 8.0 - left;
+    ui.painter().galley(pos2(rect.right() - figures.size().x, rect.top()), figures, theme.text());
+    line(ui, (&group.name, 13.0, theme.text()), room, left, rect.top());
+    line(ui, (&about(group), 11.5, theme.faint()), rect.right() - left, left, rect.top() + 17.0);
+    if response.on_hover_text(said).clicked() {
+        shared.toggle(selects);
+    }
+}
+
+/// One line of text, cut where there is no more room.
+fn line(ui: &Ui, (text, size, ink): (&str, f32, Color32), room: f32, left: f32, top: f32) {
+    let mut job = LayoutJob::simple_singleline(text.to_owned(), FontId::proportional(size), ink);
+    job.wrap = TextWrapping::truncate_at_width(room);
+    let galley = ui.painter().layout_job(job);
+    ui.painter().galley(pos2(left, top), galley, ink);
+}
+
+/// The same as text; empty where memory did not run out.
+pub fn text(answer: &Answer) -> String {
+    let mut text = String::new();
+    let Some((gravest, finding, oom)) = gravest(answer) else { return text };
+    let _ = writeln!(text, "Out of memory: {} refused", units::exact(oom.requested));
+    for (name, value) in facts(gravest, oom) {
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    for group in oom.largest_groups.iter().take(GROUPS.1) {
+        let _ = writeln!(text, "\t{}", sentence(group, oom.live));
+    }
+    let _ = writeln!(text, "To do: {}.\n", answer.sentence(&finding.advice));
+    text
+}

@@ -1,10 +1,12 @@
 //! Ranks of one machine on the simulated device, started by torchrun: what they hold, what they exchange, and that they wait for
 //! each other.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
-use crate::memscope::{number, stderr, stdout};
-use crate::torch::{python, ranks, run};
+use crate::memscope::{Place, number, stderr, stdout};
+use crate::torch::{python, ranks, run, run_in};
 
 const MIB: u64 = 1 << 20;
 
@@ -80,4 +82,51 @@ fn ranks_wait_for_each_other_as_on_a_gpu() {
         }
         assert!(!stderr(&run.output).contains("goes on without"), "{}", stderr(&run.output));
     }
+}
+
+/// What sessions of this place have left in shared memory.
+fn left_in_shared_memory(place: &Place) -> Vec<PathBuf> {
+    let place = place.path("").canonicalize().expect("a folder");
+    let entries = std::fs::read_dir("/dev/shm").expect("shared memory").flatten().map(|entry| entry.path());
+    let ours =
+        |path: &PathBuf| std::fs::read_link(path.join("session")).is_ok_and(|session| session.starts_with(&place));
+    entries.filter(ours).collect()
+}
+
+#[test]
+fn ranks_that_never_come_are_named_and_leave_nothing() {
+    let Some(python) = python("ranks_that_never_come_are_named_and_leave_nothing") else { return };
+    let place = Place::new();
+    let limit = [("MEMSCOPE_SIMULATOR_RANK_WAIT_S", Path::new("2"))];
+    let run = run_in(&place, &limit, &python, "--device h100-80gb --devices 3", "lost FILE");
+    assert_eq!(run.said["together"], 6.0, "they were there");
+    let waited: Vec<f64> = run.said["waited"].as_array().expect("seconds").iter().filter_map(Value::as_f64).collect();
+    assert!(waited[0] < 2.0, "nobody waits for the killed one: {waited:?}");
+    assert!(waited[1] >= 2.0, "the other may still come: {waited:?}");
+    let told = stderr(&run.output);
+    // As ranks of the two groups of two.
+    assert_eq!(
+        told.matches("rank 1 of 2 ended before it came to a collective of NCCL; rank 0 goes on without").count(),
+        1,
+        "{told}"
+    );
+    let waited = "rank 0 waited 2 s for rank 1 of 2 in a collective of NCCL, and goes on without";
+    assert_eq!(told.matches(waited).count(), 1, "{told}");
+    assert!(told.contains("MEMSCOPE_SIMULATOR_RANK_WAIT_S is how long"), "{told}");
+    assert_eq!(left_in_shared_memory(&place), [PathBuf::new(); 0]);
+}
+
+#[test]
+fn torchrun_ends_with_a_rank_that_is_killed_and_nothing_is_left() {
+    let Some(python) = python("torchrun_ends_with_a_rank_that_is_killed_and_nothing_is_left") else { return };
+    let place = Place::new();
+    let mut command = place.memscope();
+    command.args(["run", "-o", "p.mscope", "--device", "h100-80gb", "--devices", "2", "--"]).arg(&python);
+    command.args(["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]);
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pytorch/programs/lost.py");
+    let ended = command.arg(program).arg(place.path("lines")).output().expect("memscope starts");
+    assert_eq!(ended.status.code(), Some(1), "{}", stderr(&ended));
+    assert!(stderr(&ended).contains("Signal 9 (SIGKILL)"), "{}", stderr(&ended));
+    assert!(place.path("p.mscope").is_file(), "the profile is there");
+    assert_eq!(left_in_shared_memory(&place), [PathBuf::new(); 0]);
 }

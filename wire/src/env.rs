@@ -43,6 +43,9 @@ pub const SIMULATOR_TRACE: &str = "MEMSCOPE_SIMULATOR_TRACE";
 /// for reads of memory that was never written.
 pub const SIMULATOR_POISON: &str = "MEMSCOPE_SIMULATOR_POISON";
 
+/// Seconds that a rank of a program waits at most for another one on the simulated device (60 unless set).
+pub const SIMULATOR_RANK_WAIT_S: &str = "MEMSCOPE_SIMULATOR_RANK_WAIT_S";
+
 /// CUDA version that the simulated driver reports, as in cuDriverGetVersion (13000 unless set).
 pub const SIMULATOR_DRIVER_VERSION: &str = "MEMSCOPE_SIMULATOR_DRIVER_VERSION";
 

@@ -2,11 +2,12 @@
 //!
 //! Owns: how many collectives each rank has called and how many messages each has sent to each other, what they put in if it
 //! is small and known (a file each, gone once all have read it), and waiting for another rank. The folder goes with the
-//! session, also after a kill. Refuses: to wait for a rank that has gone, and longer than [`PATIENCE`]: then it says so, and what
-//! was waited for is unknown.
+//! session, also after a kill. Refuses: to wait for a rank that has gone, and longer than [`RANK_WAIT_S`] says: then it says so, and
+//! what was waited for is unknown.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +17,9 @@ use super::locked;
 
 /// The simulator's state, which lies in the session's folder.
 const STATE: &str = "MEMSCOPE_SIMULATOR_STATE";
-/// The longest wait for another rank.
+/// Seconds that a rank waits at most for another one.
+const RANK_WAIT_S: &str = "MEMSCOPE_SIMULATOR_RANK_WAIT_S";
+/// As long, where nothing is said.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Most bytes that a rank has lying there for the others.
 const CAPACITY: usize = 64 << 20;
@@ -33,7 +36,11 @@ pub struct Meeting {
     /// each.
     counters: &'static [AtomicU64],
     mine: Mutex<Mine>,
+    patience: Duration,
+    /// Nobody is waited for any more.
     lost: AtomicBool,
+    /// It was said that a rank has gone.
+    missed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -71,13 +78,29 @@ impl Meeting {
     /// As [`Meeting::join`], in this folder.
     pub fn join_in(folder: PathBuf, name: u64, ranks: usize, rank: usize) -> Option<Meeting> {
         let name = format!("{name:016x}");
-        std::fs::create_dir_all(&folder).ok()?;
+        // Not the folder around it, which goes with the session: who outlives that leaves nothing behind.
+        if let Err(error) = std::fs::create_dir(&folder)
+            && error.kind() != ErrorKind::AlreadyExists
+        {
+            return None;
+        }
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join(&name)).ok()?;
         let counters = map(&file, 3 * ranks + ranks * ranks)?;
         let mine = Mutex::new(Mine { received: vec![0; ranks], ..Mine::default() });
         counters[2 * ranks + rank].store(u64::from(std::process::id()), Ordering::Release);
-        Some(Meeting { name, folder, ranks, rank, counters, mine, lost: AtomicBool::new(false) })
+        let patience = std::env::var(RANK_WAIT_S).ok().and_then(|seconds| seconds.parse().ok());
+        Some(Meeting {
+            name,
+            folder,
+            ranks,
+            rank,
+            counters,
+            mine,
+            patience: patience.map_or(PATIENCE, Duration::from_secs),
+            lost: AtomicBool::new(false),
+            missed: AtomicBool::new(false),
+        })
     }
 
     /// Says that this rank's communicator is no more.
@@ -192,11 +215,7 @@ impl Meeting {
     /// Whether those that are to come have: all ranks to so many collectives, or one with so many messages. Who has gone, and who
     /// was waited for in vain, is nobody that comes.
     pub fn have_come(&self, from: Option<usize>, wanted: u64) -> bool {
-        self.lost.load(Ordering::Relaxed)
-            || self.awaited(from).all(|(rank, counter)| {
-                let gone = || self.has_gone(rank);
-                counter.load(Ordering::Acquire) >= wanted || gone() || counter.load(Ordering::Acquire) >= wanted
-            })
+        self.awaited(from).all(|(rank, counter)| self.has_come(rank, counter, wanted).is_some())
     }
 
     /// Waits until those that are to come have.
@@ -220,21 +239,16 @@ impl Meeting {
     fn wait(&self, rank: usize, counter: &AtomicU64, wanted: u64) -> bool {
         let (began, mut pause) = (Instant::now(), Duration::from_micros(20));
         loop {
-            // The other leaves after its last call: asked in this order, nothing is missed.
-            let gone = self.has_gone(rank);
-            if counter.load(Ordering::Acquire) >= wanted {
-                return true;
+            if let Some(come) = self.has_come(rank, counter, wanted) {
+                return come;
             }
-            if gone || self.lost.load(Ordering::Relaxed) {
-                return false;
-            }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > self.patience {
                 if !self.lost.swap(true, Ordering::Relaxed) {
                     eprintln!(
                         "memscope: rank {} waited {} s for rank {rank} of {} in a collective of NCCL, and goes on without; \
-                         what this communicator gives from now on reads zeros",
+                         what this communicator gives from now on reads zeros ({RANK_WAIT_S} is how long a rank waits)",
                         self.rank,
-                        PATIENCE.as_secs(),
+                        self.patience.as_secs(),
                         self.ranks,
                     );
                 }
@@ -245,14 +259,41 @@ impl Meeting {
         }
     }
 
+    /// Whether a counter of `rank` has come to `wanted`: false if it never will, `None` if not yet.
+    fn has_come(&self, rank: usize, counter: &AtomicU64, wanted: u64) -> Option<bool> {
+        if counter.load(Ordering::Acquire) >= wanted {
+            return Some(true);
+        }
+        if self.lost.load(Ordering::Relaxed) {
+            return Some(false);
+        }
+        // The other leaves after its last call: asked in this order, nothing is missed.
+        if !self.has_gone(rank) {
+            return None;
+        }
+        let came = counter.load(Ordering::Acquire) >= wanted;
+        if !came {
+            self.miss(rank);
+        }
+        Some(came)
+    }
+
+    /// Says once that a rank will not come.
+    fn miss(&self, rank: usize) {
+        if !self.missed.swap(true, Ordering::Relaxed) {
+            eprintln!(
+                "memscope: rank {rank} of {} ended before it came to a collective of NCCL; rank {} goes on without, and what \
+                 that rank would have given reads zeros",
+                self.ranks, self.rank,
+            );
+        }
+    }
+
     fn has_gone(&self, rank: usize) -> bool {
         match self.process(rank).load(Ordering::Acquire) {
             0 => false,
             GONE => true,
-            // SAFETY: signal 0 only asks whether the process is there.
-            process => unsafe {
-                libc::kill(process as libc::pid_t, 0) != 0 && *libc::__errno_location() == libc::ESRCH
-            },
+            process => has_ended(process),
         }
     }
 }
@@ -263,6 +304,17 @@ impl Meeting {
     pub fn stands_for(&self, rank: usize, process: u64) {
         self.process(rank).store(process, Ordering::Release);
     }
+}
+
+/// Whether a process has ended, also if its parent has not asked yet how.
+fn has_ended(process: u64) -> bool {
+    // SAFETY: signal 0 only asks whether the process is there.
+    if unsafe { libc::kill(process as libc::pid_t, 0) != 0 && *libc::__errno_location() == libc::ESRCH } {
+        return true;
+    }
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // proc(5): the state follows the name, which stands in brackets and may have any characters.
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
 /// So many counters of a file, which are never unmapped: communicators are not either.
@@ -341,10 +393,29 @@ mod tests {
         assert_eq!(one.take(Part::Collective(1, 0)), Some(b"last".to_vec()), "what it left is there");
         assert_eq!(one.take(Part::Collective(1, 1)), None);
         let mut ended = std::process::Command::new("true").spawn().unwrap();
-        ended.wait().unwrap();
         other.stands_for(1, u64::from(ended.id()));
-        assert_eq!(one.take(Part::Collective(1, 1)), None, "its process has ended");
+        assert_eq!(one.take(Part::Collective(1, 1)), None, "its process has ended, which nobody has asked for");
+        ended.wait().unwrap();
+        assert_eq!(one.take(Part::Collective(1, 1)), None, "it is not there any more");
+        assert!(!one.lost.load(Ordering::Relaxed), "nobody waited long");
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_is_said() {
+        let ([mut one, other], folder) = ranks::<2>(5);
+        one.patience = Duration::from_millis(50);
+        other.stands_for(1, 1); // init's, which is there
+        assert_eq!(one.take(Part::Collective(1, 0)), None);
+        assert!(one.lost.load(Ordering::Relaxed) && one.have_come(None, 1), "and from then on nobody does");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn who_outlives_the_session_leaves_nothing() {
+        let session = std::env::temp_dir().join(format!("memscope-ranks-{}-ended", std::process::id()));
+        assert!(Meeting::join_in(session.join("ranks"), 6, 2, 0).is_none());
+        assert!(!session.exists());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 """Tensors that are made where a phase seems to go on: `sticky.py DEVICE` prints what each of a size of its own is for.
 
-{name: [bytes, how many there are at least, category]}, in float32 and of unusual sizes.
+{name: [bytes, how many there are at least, category]}, in float32 and of unusual sizes, which stay unusual
+where an allocator rounds them up to 512 bytes.
 """
 
 import sys
@@ -25,7 +26,7 @@ def made(name, tensor, category="unknown", count=1):
 class Net(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.body, self.head = nn.Linear(width, 201), nn.Linear(201, 3)
+        self.body, self.head = nn.Linear(width, 201), nn.Linear(201, 211)
 
     def forward(self, x):
         return self.head(self.body(x).relu())
@@ -44,7 +45,7 @@ def a_look_at_a_shape():
         some = torch.randperm(2003, device=device)[:71]
         batch = made("batch", data[some], "inputs", 4)
         # The program keeps it until the next one is there.
-        likely = made("probabilities", F.softmax(model(batch) * torch.ones(71, 3, device=device), 1), "activations", 4)
+        likely = made("probabilities", F.softmax(model(batch) * torch.ones(71, 211, device=device), 1), "activations", 4)
         loss = F.nll_loss(likely.log(), labels[some]) + table[0]
         optimizer.zero_grad()
         loss.backward()

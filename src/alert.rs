@@ -1,4 +1,5 @@
-//! Says at once, while the program still runs, that it has run out of memory: what asked, what was free, what holds most.
+//! Says at once, while the program still runs, that it has run out of memory, or that a device is fuller than the user wanted
+//! to be told of: what asked, what was free, what holds most.
 //!
 //! Owns: a thread that reads the session's journal when there is something to say, and not before; and how often the same is
 //! said. Refuses: figures and words, which are those of the report; and to hold up the recording.
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use memscope_core::explorer::{Alertness, Explorer, Limits};
 use memscope_core::findings::{Detail, Finding};
-use memscope_core::journal::entry::Entry;
+use memscope_core::journal::entry::{Entry, Threshold};
 use memscope_core::recover::{self, Entries};
 use memscope_core::report;
 use memscope_core::session::SessionFolder;
@@ -46,15 +47,17 @@ pub struct Alarm {
 }
 
 impl Alert {
-    /// Waits for something to tell about a session; for nothing when the user wants quiet.
-    pub fn start(folder: &SessionFolder, quiet: bool) -> (Alert, Alarm) {
+    /// Waits for something to tell about a session; when the user wants quiet, for thresholds alone, which were asked for by name.
+    pub fn start(folder: &SessionFolder, quiet: bool, thresholds: &[Threshold]) -> (Alert, Alarm) {
         let (bell, alarms) = channel();
         let ended = Arc::new(AtomicBool::new(false));
-        let teller = Teller { folder: folder.clone(), ended: Arc::clone(&ended), reading: None, told: BTreeMap::new() };
+        let told = BTreeMap::new();
+        let teller = Teller { folder: folder.clone(), ended: Arc::clone(&ended), reading: None, told, quiet };
         let work = move || teller.run(&alarms);
-        let thread = (!quiet).then(|| std::thread::Builder::new().name("alert".into()).spawn(work).ok()).flatten();
+        let needed = !quiet || !thresholds.is_empty();
+        let thread = needed.then(|| std::thread::Builder::new().name("alert".into()).spawn(work).ok()).flatten();
         let bell = thread.is_some().then_some(bell);
-        (Alert { thread, ended }, Alarm { alertness: Alertness::default(), bell })
+        (Alert { thread, ended }, Alarm { alertness: Alertness::of(thresholds.to_vec()), bell })
     }
 
     /// The program has ended, and the recording too: what was not told yet is told now. The [`Alarm`] must be gone.
@@ -84,6 +87,7 @@ struct Teller {
     reading: Option<(Entries, Explorer)>,
     /// By process and device: how many errors there were.
     told: BTreeMap<(u32, String), u64>,
+    quiet: bool,
 }
 
 impl Teller {
@@ -110,9 +114,10 @@ impl Teller {
         let mut ended = None;
         loop {
             let more = take_in(&mut entries, &mut explorer);
-            for finding in explorer.out_of_memory(patient) {
-                self.tell(&finding);
+            if !self.quiet {
+                explorer.out_of_memory(patient).iter().for_each(|finding| self.tell(finding));
             }
+            explorer.thresholds_passed().iter().for_each(tell_passed);
             if self.ended.load(Ordering::Relaxed) && ended.get_or_insert_with(Instant::now).elapsed() > LATE {
                 break;
             }
@@ -139,6 +144,23 @@ impl Teller {
             }
             _ => {}
         }
+    }
+}
+
+/// Says that a threshold was passed: which time it was, the finding says.
+fn tell_passed(finding: &Finding) {
+    let Detail::ThresholdPassed(passed) = &finding.detail else { return };
+    match passed.times {
+        times if times <= IN_FULL => {
+            let style = style(std::io::stderr().is_terminal());
+            let which = if times == 1 { String::new() } else { format!(" for the {}", ordinal(times)) };
+            let title = format!("memscope: {} is filled to more than {}{which}:\n", passed.device, passed.threshold);
+            write_own(&format!("{title}{}", report::finding(finding, style)));
+        }
+        times if is_power_of_ten(times) => {
+            say(&format!("{} was filled to more than {} {times} times", passed.device, passed.threshold));
+        }
+        _ => {}
     }
 }
 

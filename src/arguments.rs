@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use memscope_core::journal::entry::Threshold;
 use memscope_core::report::Instant;
 use memscope_wire::device::{self, Device};
 
@@ -90,6 +91,11 @@ pub struct RecordArguments {
     /// Time between two looks at NVML, in milliseconds [default: 200].
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub interval: Option<u64>,
+
+    /// Say at once when more of a device is used than this: a share of its memory (90%) or a size (20GiB). Several, joined by
+    /// commas.
+    #[arg(long, value_name = "SHARE|SIZE", value_delimiter = ',', value_parser = parse_threshold)]
+    pub alert: Vec<Threshold>,
 
     /// Say nothing but errors: no progress, no summary.
     #[arg(short, long)]
@@ -547,6 +553,15 @@ fn parse_device(value: &str) -> Result<Device, String> {
         .ok_or_else(|| format!("a simulated device has between {} MiB and {} TiB", least >> 20, most >> 40))
 }
 
+/// Reads a share of a device's memory, with at most one decimal, or a size.
+fn parse_threshold(value: &str) -> Result<Threshold, String> {
+    let Some(share) = value.strip_suffix('%') else { return parse_size(value).map(Threshold::Bytes) };
+    let thousandths = share.trim().parse::<f64>().map(|share| share * 10.0).ok();
+    let whole = thousandths.filter(|share| (1.0..=1000.0).contains(share) && (share - share.round()).abs() < 1e-6);
+    let whole = whole.ok_or_else(|| format!("`{value}` is no share: write 90% or 92.5%, or a size such as 20GiB"))?;
+    Ok(Threshold::Share(whole.round() as u16))
+}
+
 /// Reads a size: an integer or decimal number with an optional unit (B, KB, MB, GB, TB by 1000; KiB, MiB, GiB, TiB or K, M,
 /// G, T by 1024), in any case.
 fn parse_size(value: &str) -> Result<u64, String> {
@@ -598,6 +613,21 @@ mod tests {
         }
         for text in ["", "GiB", "1..5G", "12parsecs", "99999999999999999999", "20000000TiB", "1e9"] {
             assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn thresholds_are_shares_or_sizes() {
+        for (text, threshold) in [
+            ("90%", Threshold::Share(900)),
+            ("92.5 %", Threshold::Share(925)),
+            ("100%", Threshold::Share(1000)),
+            ("20GiB", Threshold::Bytes(20 << 30)),
+        ] {
+            assert_eq!(parse_threshold(text), Ok(threshold), "{text}");
+        }
+        for text in ["%", "0%", "101%", "90.25%", "full", "nan%"] {
+            assert!(parse_threshold(text).is_err(), "{text}");
         }
     }
 

@@ -6,7 +6,7 @@
 //! 2. [`embedded`] writes the interposer and the simulator, which the binary carries, to the cache folder.
 //! 3. [`launch`] checks the program, starts it with the interposer in front, passes signals on and waits.
 //! 4. While it runs, memscope-core's recorder drains the logs into the session's journal; [`progress`] shows a line, and
-//!    [`alert`] says at once when PyTorch is out of memory.
+//!    [`alert`] says at once when memory is out, or a device is filled to a threshold.
 //! 5. [`commands`] turns the session into a profile and prints the report. One file a verb.
 //!
 //! Owns: the command line and the process that is started. Refuses: analysis (profiler-core/), capture (interposer/).

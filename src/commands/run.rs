@@ -122,6 +122,7 @@ pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> Ses
     SessionInfo {
         simulated: environment::simulated(arguments),
         compute: !arguments.no_compute,
+        alerts: arguments.alert.clone(),
         obstacle: command.first().and_then(|program| preflight::obstacle(program)),
         ..SessionInfo::begin(words)
     }
@@ -157,7 +158,7 @@ fn start(
     environment::adopt_simulator(&variables);
     let mut child = launch::start(command, &variables, inherited, None)?;
 
-    let (alert, mut alarm) = Alert::start(folder, arguments.quiet);
+    let (alert, mut alarm) = Alert::start(folder, arguments.quiet, &session.alerts);
     let (listener, live) = live_model(Line::new(arguments.quiet));
     let listener = listener_of(listener, move |entry| alarm.hear(entry));
     let telemetry = Poller::start(telemetry_of(arguments, libraries, session));

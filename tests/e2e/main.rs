@@ -14,6 +14,7 @@
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `caching.rs` | a caching allocator: its own count against the ledger |
+//! | `alerts.rs` | `run --alert`: a device that fills is told at once, and in the report |
 //! | `out_of_memory.rs` | programs without a framework that run out of memory: told at once |
 //! | `ranks.rs` | several ranks of the sample: named, each with its part, none left hanging |
 //! | `resnet.rs` | bytes of the techniques on ResNet-50, against arithmetic by hand and what PyTorch takes |
@@ -32,6 +33,7 @@
 //! C programs are in `tests/programs/`. Unit tests stand beside the code; tests of one room in that room's `tests/`.
 
 mod activations;
+mod alerts;
 mod anchors;
 mod caching;
 mod claims;

@@ -36,6 +36,11 @@ pub fn place(answer: &Answer, finding: &Finding) -> Option<Shown> {
             let selection = largest.map_or(Selection::None, Selection::Category);
             Some(Shown { selection, ..here(At::Refused(nanoseconds(oom.time_s)), &oom.device) })
         }
+        Detail::ThresholdPassed(passed) => {
+            let largest = passed.largest.as_ref().and_then(|largest| category(&largest.category));
+            let selection = largest.map_or(Selection::None, Selection::Category);
+            Some(Shown { selection, ..here(At::Time(nanoseconds(passed.time_s)), &passed.device) })
+        }
         Detail::StepGrowth(growth) => {
             let begin =
                 |number: u64| answer.step_marks.iter().find(|(_, known)| *known == number).map(|(time, _)| time.0);

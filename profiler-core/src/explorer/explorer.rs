@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::allocation::{Model, Progress};
 use crate::findings::Finding;
-use crate::journal::entry::{Entry, Nanoseconds, TelemetrySample};
+use crate::journal::entry::{Entry, Nanoseconds, TelemetrySample, Threshold};
 use crate::timeline::{Late, Walk};
 
 use super::answer::Running;
@@ -37,6 +37,8 @@ pub struct Explorer {
     pub(super) alarm: bool,
     /// Position of the last out-of-memory error that was told.
     pub(super) alerted: u32,
+    /// By device and threshold: how often it was told that it was passed.
+    pub(super) passings_told: HashMap<(usize, Threshold), u64>,
     /// True when entries came since the last walk.
     grown: bool,
     pub(super) pace: Pace,
@@ -63,6 +65,7 @@ impl Explorer {
             past: 0,
             alarm: false,
             alerted: 0,
+            passings_told: HashMap::new(),
             grown: false,
             pace: Pace::new(limits.pace),
             lists: Lists::default(),
@@ -189,9 +192,10 @@ impl Explorer {
             self.walk.correct(&self.model, &mut self.late);
             self.past += 1;
         }
-        let refusals = self.walk.refusals.len();
+        let alarming = |walk: &Walk| (walk.refusals.len(), walk.passings());
+        let before = alarming(&self.walk);
         self.walk.advance(&self.model);
-        self.alarm |= self.walk.refusals.len() > refusals;
+        self.alarm |= alarming(&self.walk) != before;
         let last = self.model.last_time();
         self.walk.tracks().for_each(|track| track.pass(last));
         self.bound();

@@ -12,6 +12,7 @@ mod holder;
 mod holes;
 mod refusals;
 mod simulation;
+mod thresholds;
 mod untold;
 
 use schemars::JsonSchema;
@@ -25,6 +26,7 @@ pub(crate) use holder::{ByHolder, held_by_all};
 pub use holder::{Holder, Largest, held_by};
 pub(crate) use refusals::{GIVEN_UP, OUT_OF_MEMORY, reached_after, reaches};
 pub(crate) use simulation::{ELSEWHERE, reads_of};
+pub(crate) use thresholds::passed_after;
 
 /// How grave a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +61,8 @@ pub enum Detail {
     /// `out of memory on DEVICE: FUNCTION asked for SIZE, SIZE of SIZE were free`. One a process and device: the refusal
     /// that met the most live memory.
     Oom(Box<Oom>),
+    /// `THRESHOLD of DEVICE passed: SIZE of SIZE were used`. One a device and threshold: the first time.
+    ThresholdPassed(Box<ThresholdPassed>),
     /// `the driver refused PyTorch memory on DEVICE N times, and PyTorch went on`.
     CacheGivenBack {
         /// UUID of the device.
@@ -310,6 +314,37 @@ pub struct Oom {
     pub largest_groups: Vec<Group>,
 }
 
+/// More of a device was used than the user wanted to be told of (`memscope run --alert`).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ThresholdPassed {
+    /// UUID of the device.
+    pub device: String,
+    /// As the user said it: a share of the device's total, or a size.
+    pub threshold: String,
+    /// The same in bytes.
+    pub limit: u64,
+    /// Used on the device when it was passed.
+    pub used: u64,
+    /// Total memory of the device; `null` when it is not known.
+    pub total: Option<u64>,
+    /// How often it was passed; between two times the use fell by at least a twentieth of it.
+    pub times: u64,
+    /// When.
+    pub time_s: f64,
+    /// In which step; `null` before the first.
+    pub step: Option<u64>,
+    /// In which phase.
+    pub phase: Option<String>,
+    /// Granted by the driver to the session at that moment.
+    pub reserved: u64,
+    /// Live at that moment.
+    pub live: u64,
+    /// Live bytes by category at that moment.
+    pub by_category: ByCategory,
+    /// The category that held most at that moment, and where most of it was made; `null` when nothing was live.
+    pub largest: Option<Largest>,
+}
+
 /// Live bytes at the ends of steps only ever grew.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Growth {
@@ -337,7 +372,10 @@ impl Finding {
     /// What stands below the sentence, as sentences, where there is more to say than one holds. Out-of-memory has its own
     /// form ([`crate::report::circumstances`]).
     pub fn particulars(&self) -> Vec<String> {
-        simulation::particulars(&self.detail)
+        match &self.detail {
+            Detail::ThresholdPassed(passed) => thresholds::particulars(passed),
+            detail => simulation::particulars(detail),
+        }
     }
 }
 
@@ -346,6 +384,7 @@ impl Detail {
     pub fn kind(&self) -> &'static str {
         match self {
             Detail::Oom(_) => "oom",
+            Detail::ThresholdPassed(_) => "threshold_passed",
             Detail::CacheGivenBack { .. } => "cache_given_back",
             Detail::AllocationRefused { .. } => "allocation_refused",
             Detail::DroppedEvents { .. } => "dropped_events",

@@ -3,8 +3,12 @@
 //! Owns: the vocabulary between capture (source, telemetry) and analysis (allocation, ledger, timeline, findings).
 //! Refuses: bytes on disk (`format`) and any interpretation of the records.
 
+use std::fmt;
+
 use memscope_wire::Record;
 use serde::{Deserialize, Serialize};
+
+use crate::report::units;
 
 /// Index of a process within its session, in the order in which the logs were found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -66,6 +70,39 @@ pub struct SessionInfo {
     pub recorder_pid: u32,
     /// Why the interposer could not be loaded into the program, when the check before the launch saw a reason: a sentence.
     pub obstacle: Option<String>,
+    /// Of how much use of a device the user wants to be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<Threshold>,
+}
+
+/// How full a device may be before that is said.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Threshold {
+    /// A share of its total memory, in thousandths.
+    Share(u16),
+    /// Bytes.
+    Bytes(u64),
+}
+
+impl Threshold {
+    /// In bytes of a device with this total memory; `None` of a share of a total that is not known.
+    pub fn bytes_of(self, total: Option<u64>) -> Option<u64> {
+        match self {
+            Threshold::Share(share) => Some((u128::from(total?) * u128::from(share) / 1000) as u64),
+            Threshold::Bytes(bytes) => Some(bytes),
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Threshold::Share(share) if share % 10 == 0 => write!(formatter, "{} %", share / 10),
+            Threshold::Share(share) => write!(formatter, "{}.{} %", share / 10, share % 10),
+            Threshold::Bytes(bytes) => formatter.write_str(&units::bytes(bytes)),
+        }
+    }
 }
 
 /// A profiled process, from its log's header.

@@ -8,9 +8,10 @@ use memscope_wire::MemoryKind;
 
 use crate::allocation::{Allocation, flag};
 use crate::journal::entry::Nanoseconds;
-use crate::ledger::{CATEGORIES, EventRows};
+use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
 use super::amend::Corrections;
+use super::passing::{Outside, Passings};
 use super::samples::WINDOW_NS;
 use super::series::Drawing;
 use super::shape::Shape;
@@ -30,6 +31,7 @@ pub(crate) struct DeviceTrack {
     pub changed: u32,
     /// Time of the last call of the driver that changed this part's memory.
     pub driver_event: Option<Nanoseconds>,
+    outside: Outside,
     /// By number of the step: its position, those that were forgotten counted.
     step_positions: HashMap<u64, usize>,
     step_now: Option<usize>,
@@ -57,6 +59,7 @@ impl DeviceTrack {
         (self.before_exit, self.before_frees) = (None, None);
         self.before(order, time, allocation);
         self.rows(allocation).enter(allocation);
+        self.note_granted();
         self.drawing.include(&self.now.rows, order);
         let live = self.now.rows.live_bytes();
         if live > self.figures.live.map_or(0, |state| state.rows.live_bytes()) {
@@ -99,6 +102,7 @@ impl DeviceTrack {
         self.before(order, time, allocation);
         // Nothing is larger after it, so the drawing stays as it is.
         self.rows(allocation).leave(allocation);
+        self.note_granted();
     }
 
     fn before(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation) {
@@ -107,12 +111,43 @@ impl DeviceTrack {
         self.changed = order;
         if !allocation.is(flag::BLOCK) {
             self.driver_event = Some(time);
+            self.outside.driver_event(time);
             for sample in self.figures.samples.iter_mut().rev() {
                 if time.0.saturating_sub(sample.rows.time.0) > WINDOW_NS {
                     break;
                 }
                 sample.settled = false;
             }
+        }
+    }
+
+    /// Takes in a threshold of the device, if it is new.
+    pub fn watch(&mut self, new: Passings) {
+        if self.figures.passings.iter().all(|known| known.threshold != new.threshold) {
+            self.figures.passings.push(new);
+        }
+    }
+
+    fn note_granted(&mut self) {
+        if !self.figures.passings.is_empty() {
+            let (now, used) = (self.now, self.now.rows.reserved.saturating_add(self.outside.bytes()));
+            self.figures.passings.iter_mut().for_each(|passings| passings.note(used, &now));
+        }
+    }
+
+    /// A look at NVML: `exact` if no driver event was near before it.
+    pub fn sample(&mut self, rows: DeviceRows, exact: bool) {
+        self.figures.samples.push(SampleRows { rows, step: self.now.step, settled: exact });
+        if self.figures.device_used.is_none_or(|largest| rows.device_used > largest.bytes) {
+            let step = self.now.step;
+            self.figures.device_used = Some(Extreme { bytes: rows.device_used, time: rows.time, step });
+        }
+        if exact {
+            self.outside.sampled(rows.time, rows.device_used.saturating_sub(rows.reserved));
+        }
+        if !self.figures.passings.is_empty() {
+            let at = State { time: rows.time, ..self.now };
+            self.figures.passings.iter_mut().for_each(|passings| passings.note(rows.device_used, &at));
         }
     }
 
@@ -239,9 +274,10 @@ impl DeviceTrack {
         }
     }
 
-    /// The same part under another name: all that was walked, without the samples, which are a device's own.
+    /// The same part under another name: all that was walked, without the samples and thresholds, which are a device's own.
     pub fn without_samples(&self) -> DeviceTrack {
-        let figures = DeviceFigures { samples: Vec::new(), device_used: None, ..self.figures.clone() };
+        let figures =
+            DeviceFigures { samples: Vec::new(), device_used: None, passings: Vec::new(), ..self.figures.clone() };
         DeviceTrack { figures, ..self.clone() }
     }
 
@@ -278,6 +314,7 @@ impl DeviceTrack {
         let states = [&mut self.now].into_iter().chain(&mut figures.live).chain(&mut figures.reserved);
         let states = states.chain(&mut self.before_exit).chain(&mut self.before_frees);
         let states = states.chain(&mut self.former).chain(&mut self.former_of_step);
+        let states = states.chain(figures.passings.iter_mut().flat_map(Passings::states));
         states.for_each(|state| corrections.apply(state));
         // Of a long session usually only the last steps are concerned.
         let begin = corrections.begin();

@@ -13,6 +13,7 @@ mod clock;
 mod device;
 mod late;
 mod merge;
+mod passing;
 mod samples;
 mod series;
 mod settle;
@@ -25,6 +26,7 @@ use crate::allocation::Allocation;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
+pub use passing::{Passing, Passings};
 pub use series::{BUCKETS, Bucket, Series};
 pub use shape::Shape;
 
@@ -130,6 +132,8 @@ pub struct DeviceFigures {
     pub end: State,
     /// Device rows at each sample.
     pub samples: Vec<SampleRows>,
+    /// By threshold of the session: when the use of the device passed it.
+    pub passings: Vec<Passings>,
     /// Live bytes over time, few enough to draw.
     pub series: Series,
 }

@@ -9,7 +9,6 @@ use crate::journal::entry::{Nanoseconds, TelemetrySample};
 use crate::ledger::DeviceRows;
 
 use super::device::DeviceTrack;
-use super::{Extreme, SampleRows};
 
 /// A sample's window reaches this far before the first question to NVML and after its last answer: a call of the driver takes
 /// time, and its record is written before it (a free) or after it (an allocation).
@@ -72,11 +71,7 @@ impl<'m> SampleWalk<'m> {
                 continue;
             };
             let quiet = track.driver_event.is_none_or(|event| sample.begin.0.saturating_sub(event.0) > WINDOW_NS);
-            track.figures.samples.push(SampleRows { rows, step: track.now.step, settled: quiet });
-            if track.figures.device_used.is_none_or(|largest| rows.device_used > largest.bytes) {
-                let step = track.now.step;
-                track.figures.device_used = Some(Extreme { bytes: rows.device_used, time: sample.time, step });
-            }
+            track.sample(rows, quiet);
         }
     }
 }

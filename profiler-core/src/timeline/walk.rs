@@ -15,6 +15,7 @@ use super::begins::StepBegins;
 use super::clock::OrderClock;
 use super::device::DeviceTrack;
 use super::merge::{Merge, Moment, Walked, exit, exits};
+use super::passing::thresholds;
 use super::samples::SampleWalk;
 use super::{ALIVE, Lifetime, MarkerMoment};
 
@@ -108,6 +109,11 @@ impl Walk {
         self.devices.iter_mut().chain([&mut self.host]).chain(&mut self.all).chain(&mut self.processes)
     }
 
+    /// How often thresholds were passed.
+    pub fn passings(&self) -> u64 {
+        self.devices.iter().flat_map(|track| &track.figures.passings).map(|passings| passings.times).sum()
+    }
+
     /// Walks what is new.
     pub fn advance(&mut self, model: &Model) {
         self.meet(model);
@@ -131,6 +137,11 @@ impl Walk {
         self.lifetimes.resize(model.allocations.len(), Lifetime { birth: 0, death: ALIVE });
         let last = self.last;
         self.devices.resize_with(model.devices.len(), || DeviceTrack::new(last));
+        if !model.session.alerts.is_empty() {
+            for (device, track) in self.devices.iter_mut().enumerate() {
+                thresholds(model, device).for_each(|threshold| track.watch(threshold));
+            }
+        }
         if self.all.is_some() {
             self.processes.resize_with(model.processes.len(), || DeviceTrack::new(last));
         }

@@ -4,6 +4,7 @@
 //! it; `explorer` holds what views are told against both; `reports` compares reports with reviewed texts; `out_of_memory` those of an allocator with a cache; `holders` who holds memory; `registration` counts memory that is pinned in place; `simulation` what a simulated run missed; `stacks` where in the program memory was made; `schema` checks the JSON; `profile` writes, reads and damages profiles;
 //! `reader` runs the queries of docs/profile-format.md in a reader that is not ours; `seeds` keeps the fuzzers' seeds sound.
 
+mod alerts;
 mod explorer;
 mod holders;
 mod ledger;

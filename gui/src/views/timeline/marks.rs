@@ -70,6 +70,10 @@ fn of_finding(answer: &Answer, finding: &Finding) -> Option<Mark> {
             let label = format!("Out of memory: {} asked for", units::bytes(oom.requested));
             Some(Mark { time: nanoseconds(oom.time_s).0, kind: Kind::Oom, label, leads })
         }
+        Detail::ThresholdPassed(passed) => {
+            let label = format!("More than {} used", passed.threshold);
+            Some(Mark { time: nanoseconds(passed.time_s).0, kind: Kind::Finding, label, leads })
+        }
         Detail::StepGrowth(growth) => {
             let begin = answer.step_marks.iter().find(|(_, number)| *number == growth.first_step);
             let label = format!("Grows by {} a step", units::bytes(growth.bytes_per_step));

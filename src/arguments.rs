@@ -39,6 +39,7 @@ pub enum Command {
     Diff(DiffArguments),
     Export(ExportArguments),
     Recover(RecoverArguments),
+    Sessions(SessionsArguments),
     Devices(DevicesArguments),
     Doctor(DoctorArguments),
     Config(ConfigArguments),
@@ -518,6 +519,32 @@ pub struct RecoverArguments {
     /// Replace an existing profile.
     #[arg(short, long)]
     pub force: bool,
+}
+
+/// Lists sessions: running, ended (their profile is being made), and abandoned by a memscope that died.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Without FOLDER: all of this user that can be found on this machine, and those in the current folder.
+A session of another machine, on a shared disk, is listed as `elsewhere` and never removed; neither is one whose program
+still runs.
+
+Examples:
+  memscope sessions
+  memscope sessions --clean
+  memscope sessions --clean --yes /scratch/runs"
+)]
+pub struct SessionsArguments {
+    /// Remove the abandoned ones, with what they recorded.
+    #[arg(long)]
+    pub clean: bool,
+
+    /// Do not ask before.
+    #[arg(short, long, requires = "clean")]
+    pub yes: bool,
+
+    /// Only the sessions in these folders, or these sessions.
+    #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub folders: Vec<PathBuf>,
 }
 
 /// Checks this machine (driver, NVML, GPUs, permissions, shared memory, glibc) and says what to do about each.

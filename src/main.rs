@@ -42,6 +42,7 @@ fn main() {
         Command::Diff(diff) => commands::diff::diff(diff),
         Command::Export(export) => commands::export::export(export),
         Command::Recover(recover) => commands::recover::recover(recover),
+        Command::Sessions(sessions) => commands::sessions::sessions(sessions),
         Command::Devices(devices) => commands::devices::devices(devices),
         Command::Doctor(doctor) => commands::doctor::doctor(doctor),
         Command::Config(config) => commands::config::config(config.action),

@@ -38,6 +38,12 @@ pub fn boot_id() -> [u8; 16] {
     })
 }
 
+/// Name of this machine; `None` when it is not UTF-8 or has none.
+pub fn host() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
 fn boot_id_from(text: &str) -> [u8; 16] {
     let mut id = [0; 16];
     let digits: Vec<u8> = text.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();

@@ -13,6 +13,8 @@
 //! $XDG_RUNTIME_DIR/memscope/<id>   a link to the session folder
 //! ```
 
+mod standing;
+
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
@@ -27,6 +29,8 @@ use crate::error::{Error, Result};
 use crate::journal;
 use crate::journal::entry::SessionInfo;
 use crate::source;
+
+pub use standing::Standing;
 
 /// Suffix of a session folder: it lies beside its output.
 pub const FOLDER_SUFFIX: &str = ".session";
@@ -97,6 +101,7 @@ impl SessionInfo {
             start_realtime_ns: clock::realtime_ns(),
             boot_id: clock::boot_id(),
             recorder_pid: std::process::id(),
+            host: clock::host(),
             ..SessionInfo::default()
         }
     }

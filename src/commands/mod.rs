@@ -15,6 +15,7 @@ pub mod recover;
 pub mod report;
 pub mod run;
 pub mod sample;
+pub mod sessions;
 pub mod techniques;
 pub mod top;
 pub mod view;

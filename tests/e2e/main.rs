@@ -25,6 +25,7 @@
 //! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
 //! | `diff.rs` | `memscope diff`: figures of the reports, sums, the schema, refusals |
 //! | `gui.rs` | `memscope gui`: where the window's program is looked for, and what is said without it |
+//! | `sessions.rs` | `memscope sessions`: listed, cleaned, asked before |
 //! | `techniques.rs` | `memscope techniques`: table, JSON, page, refusals, an interrupt |
 //! | `top.rs` | `memscope top`: printed, as JSON, on a pseudo-terminal; signals; ledgers |
 //!
@@ -53,6 +54,7 @@ mod reports;
 mod resnet;
 mod run;
 mod screen;
+mod sessions;
 mod signals;
 mod techniques;
 mod top;

@@ -70,6 +70,9 @@ pub struct SessionInfo {
     pub recorder_pid: u32,
     /// Why the interposer could not be loaded into the program, when the check before the launch saw a reason: a sentence.
     pub obstacle: Option<String>,
+    /// Name of the machine, by which sessions on a disk that several share are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Of how much use of a device the user wants to be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Threshold>,

@@ -13,7 +13,7 @@ use memscope_wire::Event;
 use memscope_wire::event::NO_DEVICE;
 
 use crate::state::State;
-use crate::{log, module};
+use crate::{log, module, thread};
 
 /// CUDA_SUCCESS.
 pub const SUCCESS: c_int = 0;
@@ -53,6 +53,8 @@ impl Question {
     }
 }
 
+static CURRENT_CONTEXT: Question = Question::new(c"cuCtxGetCurrent");
+static PRIMARY_STATE: Question = Question::new(c"cuDevicePrimaryCtxGetState");
 static CONTEXT_DEVICE: Question = Question::new(c"cuCtxGetDevice");
 static POINTER_ATTRIBUTE: Question = Question::new(c"cuPointerGetAttribute");
 static MEMORY_INFO: Question = Question::new(c"cuMemGetInfo_v2");
@@ -72,9 +74,57 @@ pub fn preserving_errno<T>(ask: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Ordinal of the calling thread's current device.
+/// Ordinal of the calling thread's current device. The log is told of the thread's context when it is another than at its last
+/// allocation; as long as it is the same, its device is known.
 #[inline(always)]
-pub fn current_device() -> u32 {
+pub fn current_device(state: &State) -> u32 {
+    let Some(function) = CURRENT_CONTEXT.function() else { return device_of_context() };
+    let mut context = 0_u64;
+    // SAFETY: CUresult cuCtxGetCurrent(CUcontext *pctx); a context is a pointer.
+    let result = unsafe { transmute::<*const c_void, unsafe extern "C" fn(*mut u64) -> c_int>(function)(&mut context) };
+    if result != SUCCESS || context == 0 {
+        return NO_DEVICE;
+    }
+    let thread = thread::current();
+    if context == thread.context.get() && state.contexts_ended.load(Relaxed) == thread.contexts_ended.get() {
+        return thread.context_device.get();
+    }
+    enter_context(state, context)
+}
+
+#[cold]
+#[inline(never)]
+fn enter_context(state: &State, context: u64) -> u32 {
+    let ended = state.contexts_ended.load(Relaxed);
+    let device = device_of_context();
+    introduce(state, device);
+    // The first event of a thread in a log forgets what was said in another one.
+    if log::append(&Event::Context { context, device }).is_some() {
+        let thread = thread::current();
+        thread.context.set(context);
+        thread.context_device.set(device);
+        thread.contexts_ended.set(ended);
+    }
+    device
+}
+
+/// True when the primary context of a device is alive; also when the driver does not tell.
+pub fn primary_is_alive(device: c_int) -> bool {
+    let Some(function) = PRIMARY_STATE.function() else { return true };
+    let (mut flags, mut active) = (0_u32, 0);
+    // SAFETY: CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active).
+    let result = unsafe {
+        transmute::<*const c_void, unsafe extern "C" fn(c_int, *mut u32, *mut c_int) -> c_int>(function)(
+            device,
+            &mut flags,
+            &mut active,
+        )
+    };
+    result != SUCCESS || active != 0
+}
+
+/// Ordinal of the device of the thread's current context.
+fn device_of_context() -> u32 {
     let Some(function) = CONTEXT_DEVICE.function() else { return NO_DEVICE };
     let mut device: c_int = -1;
     // SAFETY: CUresult cuCtxGetDevice(CUdevice *device).

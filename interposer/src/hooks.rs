@@ -6,6 +6,7 @@
 //! forwarded), and to record calls that the driver makes to itself inside a hooked one.
 
 mod arrays;
+mod contexts;
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::transmute;
@@ -13,6 +14,7 @@ use memscope_wire::event::NO_DEVICE;
 use memscope_wire::{Event, Measure, MemoryKind};
 
 use arrays::{Described, array, levels};
+use contexts::{context, context_end, context_of, context_on, primary, primary_end};
 
 use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
 use crate::log;
@@ -99,10 +101,14 @@ fn record(request: Request, address: u64, bytes: u64) {
     let Some((state, _)) = state::recording() else { return };
     let Request { row, memory, bytes: requested, stream, device } = request;
     let device = match device {
-        DeviceSource::Host => NO_DEVICE,
+        // Asked for its context: pinned memory goes with it.
+        DeviceSource::Host => {
+            driver::preserving_errno(|| driver::current_device(state));
+            NO_DEVICE
+        }
         DeviceSource::Stream if stream > LAST_DEFAULT_STREAM => driver::preserving_errno(|| driver::device_of(address)),
         DeviceSource::Pointer => driver::preserving_errno(|| driver::device_of(address)),
-        DeviceSource::Context | DeviceSource::Stream => driver::preserving_errno(driver::current_device),
+        DeviceSource::Context | DeviceSource::Stream => driver::preserving_errno(|| driver::current_device(state)),
     };
     driver::introduce(state, device);
     scope::settle();
@@ -115,7 +121,7 @@ fn record_failure(request: Request, result: c_int) {
     let Some((state, _)) = state::recording() else { return };
     let Request { row, memory, bytes: requested, .. } = request;
     let (device, (free, total)) = driver::preserving_errno(|| {
-        let device = if memory == MemoryKind::Host { NO_DEVICE } else { driver::current_device() };
+        let device = if memory == MemoryKind::Host { NO_DEVICE } else { driver::current_device(state) };
         (device, driver::memory_info())
     });
     driver::introduce(state, device);
@@ -347,7 +353,7 @@ unsafe fn made_array(
 ) -> Option<Event> {
     // SAFETY: the driver has read it.
     let size = matches!(result, SUCCESS | OUT_OF_MEMORY).then(|| unsafe { &*description }.bytes(levels))?;
-    let place = (driver::preserving_errno(driver::current_device), MemoryKind::Device);
+    let place = (driver::preserving_errno(|| driver::current_device(state)), MemoryKind::Device);
     // SAFETY: the caller's promise.
     unsafe { made(row, state, out, size, place, result) }
 }

@@ -29,6 +29,10 @@ pub struct State {
     pub full: AtomicU32,
     /// One bit for each device ordinal that was announced in the log.
     pub devices: AtomicU64,
+    /// How many contexts have ended.
+    pub contexts_ended: AtomicU32,
+    /// Primary contexts that are alive, by device ordinal; 0 where there is none.
+    pub primaries: [AtomicU64; MOST_DEVICES],
     /// Slots that the mapping has room for.
     pub capacity: AtomicU64,
     /// Slots below this one may lie in space that this process has allocated: the kernel has not cleared its pages yet.
@@ -55,6 +59,9 @@ pub struct State {
 
 // SAFETY: every field is atomic except `path`, which has one writer before and only readers after the release of `log`.
 unsafe impl Sync for State {}
+
+/// Devices whose announcement and primary context are remembered.
+pub const MOST_DEVICES: usize = u64::BITS as usize;
 
 const UNDECIDED: u64 = 0;
 const OPEN: u64 = 1;
@@ -165,6 +172,7 @@ unsafe extern "C" fn forget() {
     state.generation.store(0, Relaxed);
     state.full.store(0, Relaxed);
     state.devices.store(0, Relaxed);
+    state.primaries.iter().for_each(|primary| primary.store(0, Relaxed));
     state.grown.store(0, Relaxed);
     state.lost.store(0, Relaxed);
     state.refused.store(0, Relaxed);

@@ -43,6 +43,15 @@ macro_rules! with_rows {
             cuArrayDestroy               = handle_release(),      "cuArrayDestroy",          2000, false;
             cuMipmappedArrayCreate       = levels(),              "cuMipmappedArrayCreate",  5000, false;
             cuMipmappedArrayDestroy      = handle_release(),      "cuMipmappedArrayDestroy", 5000, false;
+            cuCtxCreate_v2               = context(),             "cuCtxCreate",             3020, false;
+            cuCtxCreate_v3               = context_on(),          "cuCtxCreate",            11040, false;
+            cuCtxCreate_v4               = context_of(),          "cuCtxCreate",            12050, false;
+            cuCtxDestroy_v2              = context_end(),         "cuCtxDestroy",            4000, false;
+            cuDevicePrimaryCtxRetain     = primary(),             "cuDevicePrimaryCtxRetain", 7000, false;
+            cuDevicePrimaryCtxRelease    = primary_end(),         "cuDevicePrimaryCtxRelease", 7000, false;
+            cuDevicePrimaryCtxRelease_v2 = primary_end(),         "cuDevicePrimaryCtxRelease", 11000, false;
+            cuDevicePrimaryCtxReset      = primary_end(),         "cuDevicePrimaryCtxReset", 7000, false;
+            cuDevicePrimaryCtxReset_v2   = primary_end(),         "cuDevicePrimaryCtxReset", 11000, false;
             cuGetProcAddress             = look_up(),             "cuGetProcAddress",       11030, false;
             cuGetProcAddress_v2          = look_up_and_tell(),    "cuGetProcAddress",       12000, false;
         }

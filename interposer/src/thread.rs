@@ -1,6 +1,6 @@
 //! The thread's own words: its id for the log that it writes to, and whether it is inside a hook.
 //!
-//! Owns: eight words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
+//! Owns: ten words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
 //! cannot ask for the initial-exec model, and the default one costs a call for each access. They have no initialiser and no
 //! destructor, so they are right at any time of a thread's life. Refuses: everything else.
 
@@ -27,19 +27,25 @@ pub struct Thread {
     pub inside: Cell<u64>,
     /// Id of what the shim calls that which the thread makes; 0 is none.
     pub making_name: Cell<u64>,
+    /// The context that the log knows the thread to allocate in; 0 is none.
+    pub context: Cell<u64>,
+    /// Ordinal of its device.
+    pub context_device: Cell<u32>,
+    /// How many contexts had ended then: one that is made later may have the same handle.
+    pub contexts_ended: Cell<u32>,
 }
 
-const _: () = assert!(size_of::<Thread>() == 64);
+const _: () = assert!(size_of::<Thread>() == 80);
 
 core::arch::global_asm!(
     ".section .tbss.memscope_thread,\"awT\",@nobits",
     ".globl memscope_thread",
     ".hidden memscope_thread",
     ".type memscope_thread,@object",
-    ".size memscope_thread,64",
+    ".size memscope_thread,80",
     ".balign 8",
     "memscope_thread:",
-    ".zero 64",
+    ".zero 80",
     ".text",
 );
 

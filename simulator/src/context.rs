@@ -123,7 +123,7 @@ pub fn destroy(handle: Handle) -> Status {
             stack.pop();
         }
     });
-    leave(process, &context);
+    leave(process, &context, false);
     Ok(())
 }
 
@@ -148,7 +148,7 @@ pub fn release_primary(ordinal: i32) -> Status {
     let primary = primary_of(&mut primaries, ordinal);
     match primary.references {
         0 => return Err(CUresult::ERROR_INVALID_CONTEXT),
-        1 => leave_handle(process, primary.handle),
+        1 => leave_handle(process, primary.handle, false),
         _ => {}
     }
     primary.references -= 1;
@@ -161,7 +161,7 @@ pub fn reset_primary(ordinal: i32) -> Status {
     process.device(ordinal)?;
     let mut primaries = PRIMARIES.lock();
     let primary = primary_of(&mut primaries, ordinal);
-    leave_handle(process, primary.handle);
+    leave_handle(process, primary.handle, true);
     primary.references = 0;
     Ok(())
 }
@@ -193,14 +193,15 @@ fn enter(process: &Process, handle: Handle, device: Visible, flags: u32) -> Stat
     Ok(())
 }
 
-fn leave_handle(process: &Process, handle: Handle) {
+fn leave_handle(process: &Process, handle: Handle, reset: bool) {
     if let Some(context) = CONTEXTS.get(handle) {
-        leave(process, &context);
+        leave(process, &context, reset);
     }
 }
 
-/// Takes everything in the context away, and the context's own bytes with the last one on the device.
-fn leave(process: &Process, context: &Context) {
+/// Takes everything in the context away, and the context's own bytes with the last one on the device; all memory of the
+/// device's pools if it is a reset.
+fn leave(process: &Process, context: &Context, reset: bool) {
     stream::finish_all();
     stream::destroy_all(context.handle);
     event::destroy_all(context.handle);
@@ -209,7 +210,7 @@ fn leave(process: &Process, context: &Context) {
         return;
     }
     let last = CONTEXTS.all().iter().all(|other| other.device.physical != context.device.physical);
-    memory::leave_context(process, context, last);
+    memory::leave_context(process, context, last, reset);
     if last {
         process.leave_context(context.device.physical);
     }

@@ -61,7 +61,31 @@ static int arrays(const struct functions *f)
     return bad;
 }
 
+static int contexts(const struct functions *f)
+{
+    CUcontext primary = 0, again = 0, second = 0, third = 0, fourth = 0;
+    CUdeviceptr a = 0, b = 0;
+    void *pinned = 0;
+    int bad = f->cuDevicePrimaryCtxRetain(&primary, 5) | f->cuDevicePrimaryCtxRetain(&again, 5);
+    bad |= f->cuCtxSetCurrent(primary) | f->cuMemAlloc_v2(&a, 100);
+    bad |= f->cuCtxCreate_v2(&second, 0, 5) | f->cuMemHostAlloc(&pinned, 300, 0) | f->cuMemAlloc_v2(&b, 200);
+    bad |= f->cuCtxDestroy_v2(second); /* with what is in it */
+    bad |= f->cuCtxCreate_v3(&third, 0, 0, 0, 6) | f->cuCtxDestroy_v2(third);
+    bad |= f->cuCtxCreate_v4(&fourth, 0, 0, 6) | f->cuCtxDestroy_v2(fourth);
+    printf("%d %p %p %p %p\n", bad, primary, second, third, fourth);
+    printf("%d", f->cuCtxDestroy_v2(primary));
+    printf(" %d", f->cuCtxCreate_v2(&third, 0, 9));
+    printf(" %d\n", f->cuDevicePrimaryCtxRelease_v2(7));
+    bad |= f->cuDevicePrimaryCtxRelease(5); /* not the last reference */
+    bad |= f->cuDevicePrimaryCtxRelease_v2(5);
+    bad |= f->cuDevicePrimaryCtxRetain(&primary, 5) | f->cuDevicePrimaryCtxReset_v2(5);
+    bad |= f->cuDevicePrimaryCtxRetain(&primary, 5) | f->cuDevicePrimaryCtxReset(5) | f->cuDevicePrimaryCtxReset(5);
+    bad |= f->cuCtxSetCurrent((CUcontext)1);
+    printf("%d\n", bad);
+    return bad;
+}
+
 static int call_every_function(const struct functions *f)
 {
-    return linear_memory(f) | virtual_memory(f) | arrays(f);
+    return linear_memory(f) | virtual_memory(f) | arrays(f) | contexts(f);
 }

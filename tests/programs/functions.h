@@ -28,7 +28,16 @@
     X(cuArray3DCreate_v2, "cuArray3DCreate", 12000) \
     X(cuArrayDestroy, "cuArrayDestroy", 12000) \
     X(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 12000) \
-    X(cuMipmappedArrayDestroy, "cuMipmappedArrayDestroy", 12000)
+    X(cuMipmappedArrayDestroy, "cuMipmappedArrayDestroy", 12000) \
+    X(cuCtxCreate_v2, "cuCtxCreate", 11000) \
+    X(cuCtxCreate_v3, "cuCtxCreate", 12000) \
+    X(cuCtxCreate_v4, "cuCtxCreate", 13000) \
+    X(cuCtxDestroy_v2, "cuCtxDestroy", 12000) \
+    X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 12000) \
+    X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 10000) \
+    X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 12000) \
+    X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 10000) \
+    X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 12000)
 
 struct functions {
 #define X(name, symbol, version) __typeof__(&name) name;

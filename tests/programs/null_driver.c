@@ -20,7 +20,9 @@
 void leave_driver(void);
 #endif
 
-static _Thread_local int device_of_thread;
+/* Bits 0..7 of a context's handle are its device + 1. */
+static _Thread_local uintptr_t context_of_thread = 1;
+#define device_of_thread ((int)(context_of_thread & 255) - 1)
 static _Atomic uint64_t next = 0x10000000;
 
 static uint64_t hand_out(size_t bytes, int device)
@@ -69,9 +71,17 @@ static CUresult release(CUdeviceptr address)
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
-    device_of_thread = context ? (int)(uintptr_t)context - 1 : -1;
+    context_of_thread = (uintptr_t)context;
     return SUCCESS;
 }
+#ifndef OLD
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    errno = 34;
+    *context = (CUcontext)context_of_thread;
+    return SUCCESS;
+}
+#endif
 CUresult cuCtxGetDevice(CUdevice *device)
 {
     errno = 33; /* whoever asks must not let the program see this */
@@ -187,6 +197,66 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, unsigned lon
 }
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) { return bytes ? release(address) : INVALID_VALUE; }
 
+static CUresult make_context(CUcontext *context, CUdevice device)
+{
+    static _Atomic uintptr_t made = 0x5000;
+    if (device > 7)
+        return INVALID_VALUE;
+    *context = (CUcontext)(atomic_fetch_add(&made, 0x100) | (uintptr_t)(device + 1));
+    return cuCtxSetCurrent(*context);
+}
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    (void)flags;
+    return make_context(context, device);
+}
+CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device)
+{
+    (void)affinity, (void)count, (void)flags;
+    return make_context(context, device);
+}
+CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device)
+{
+    (void)parameters, (void)flags;
+    return make_context(context, device);
+}
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    if ((uintptr_t)context < 0x100)
+        return INVALID_CONTEXT; /* a primary one, or none */
+    if (context_of_thread == (uintptr_t)context)
+        context_of_thread = 1;
+    return SUCCESS;
+}
+/* The primary context of a device: its handle is the device + 1. */
+static atomic_int references[8];
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    if (device > 7)
+        return INVALID_VALUE;
+    atomic_fetch_add(&references[device], 1);
+    *context = (CUcontext)(uintptr_t)(device + 1);
+    return SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    return atomic_load(&references[device]) ? atomic_fetch_sub(&references[device], 1), SUCCESS : INVALID_CONTEXT;
+}
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    atomic_store(&references[device], 0);
+    return SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePrimaryCtxRelease_v2(device); }
+CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+    errno = 35;
+    *flags = 0;
+    *active = atomic_load(&references[device]) > 0;
+    return SUCCESS;
+}
+
 /* Arrays: the handle of one is 0xa0000 and on; one of 1 TiB or wider is out of memory. */
 static CUresult make_array(CUarray *array, size_t width)
 {
@@ -251,6 +321,15 @@ static const struct { const char *symbol; int since; uint64_t stream; void *func
     {"cuArrayDestroy", 2000, ANY, (void *)cuArrayDestroy},
     {"cuMipmappedArrayCreate", 5000, ANY, (void *)cuMipmappedArrayCreate},
     {"cuMipmappedArrayDestroy", 5000, ANY, (void *)cuMipmappedArrayDestroy},
+    {"cuCtxCreate", 3020, ANY, (void *)cuCtxCreate_v2},
+    {"cuCtxCreate", 11040, ANY, (void *)cuCtxCreate_v3},
+    {"cuCtxCreate", 12050, ANY, (void *)cuCtxCreate_v4},
+    {"cuCtxDestroy", 4000, ANY, (void *)cuCtxDestroy_v2},
+    {"cuDevicePrimaryCtxRetain", 7000, ANY, (void *)cuDevicePrimaryCtxRetain},
+    {"cuDevicePrimaryCtxRelease", 7000, ANY, (void *)cuDevicePrimaryCtxRelease},
+    {"cuDevicePrimaryCtxRelease", 11000, ANY, (void *)cuDevicePrimaryCtxRelease_v2},
+    {"cuDevicePrimaryCtxReset", 7000, ANY, (void *)cuDevicePrimaryCtxReset},
+    {"cuDevicePrimaryCtxReset", 11000, ANY, (void *)cuDevicePrimaryCtxReset_v2},
     {"cuGetProcAddress", 11030, ANY, (void *)cuGetProcAddress},
     {"cuGetProcAddress", 12000, ANY, (void *)cuGetProcAddress_v2},
 };

@@ -122,6 +122,53 @@ impl MemoryKind {
     }
 }
 
+/// What the driver makes for a program and takes memory for without telling how much.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum Object {
+    /// A context. Its end frees what was allocated in it.
+    #[default]
+    Context = 0,
+    /// A module: code, and variables of the device.
+    Module = 1,
+    /// A library: the same, for all contexts.
+    Library = 2,
+    /// A pool of stream-ordered memory: what it keeps beyond what is allocated from it.
+    Pool = 3,
+    /// A graph that can be launched.
+    Graph = 4,
+    /// Memory of another interface (Vulkan, a file descriptor of another process) that was imported.
+    External = 5,
+    /// A multicast object, to which memory of several devices is bound.
+    Multicast = 6,
+    /// Something of a later version.
+    Other = 7,
+}
+
+impl Object {
+    /// All objects in the order of their numbers.
+    pub const ALL: [Object; 8] = [
+        Object::Context,
+        Object::Module,
+        Object::Library,
+        Object::Pool,
+        Object::Graph,
+        Object::External,
+        Object::Multicast,
+        Object::Other,
+    ];
+
+    /// The object with this number; an unassigned one is [`Object::Other`].
+    pub const fn from_number(number: u8) -> Object {
+        if (number as usize) < Object::ALL.len() { Object::ALL[number as usize] } else { Object::Other }
+    }
+
+    /// Name in reports, in lower case.
+    pub const fn name(self) -> &'static str {
+        ["context", "module", "library", "pool", "graph", "external", "multicast", "other"][self as usize]
+    }
+}
+
 /// How the bytes of memory without an address of its own are known.
 #[repr(u8)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -166,6 +213,12 @@ pub mod kind {
     pub const DEVICE_READ: u16 = 8;
     /// [`super::Event::Framework`].
     pub const FRAMEWORK: u16 = 9;
+    /// [`super::Event::Context`].
+    pub const CONTEXT: u16 = 10;
+    /// [`super::Event::Object`].
+    pub const OBJECT: u16 = 11;
+    /// [`super::Event::ObjectEnd`].
+    pub const OBJECT_END: u16 = 12;
     /// [`super::Event::Alloc`].
     pub const ALLOC: u16 = 16;
     /// [`super::Event::Free`].
@@ -225,6 +278,12 @@ pub enum Event {
     /// The driver gave memory. Recorded after the call. `bytes` is what was given, `requested` what was asked for (they
     /// differ for pitched memory).
     Alloc { address: u64, bytes: u64, requested: u64, stream: u64, device: u32, row: u16, memory: MemoryKind },
+    /// What the thread allocates from now on, it allocates in this context.
+    Context { context: u64, device: u32 },
+    /// The driver made something whose bytes it does not tell. Recorded after the call.
+    Object { object: Object, handle: u64, device: u32, row: u16 },
+    /// It is there no more. Recorded after the call: what a context held is free then.
+    ObjectEnd { object: Object, handle: u64, row: u16 },
     /// The program gives memory back. Recorded before the call, since another thread may own the address after it.
     Free { address: u64, stream: u64, row: u16 },
     /// The driver gave memory that has no address (yet): cuMemCreate, arrays. Recorded after the call.
@@ -312,6 +371,13 @@ impl Event {
                 (kind::DEVICE, [ordinal as u64, total_bytes, eight(&uuid, 0), eight(&uuid, 8), 0, 0])
             }
             Event::Thread => (kind::THREAD, [0; 6]),
+            Event::Context { context, device } => (kind::CONTEXT, [context, 0, 0, 0, pack(device, 0, 0), 0]),
+            Event::Object { object, handle, device, row } => {
+                (kind::OBJECT, [handle, 0, 0, 0, pack(device, row, object as u8), 0])
+            }
+            Event::ObjectEnd { object, handle, row } => {
+                (kind::OBJECT_END, [handle, 0, 0, 0, pack(0, row, object as u8), 0])
+            }
             Event::Alloc { address, bytes, requested, stream, device, row, memory } => {
                 (kind::ALLOC, [address, bytes, requested, stream, pack(device, row, memory as u8), 0])
             }
@@ -385,6 +451,9 @@ impl Event {
                 Event::Device { ordinal: w[0] as u32, total_bytes: w[1], uuid }
             }
             kind::THREAD => Event::Thread,
+            kind::CONTEXT => Event::Context { context: w[0], device },
+            kind::OBJECT => Event::Object { object: Object::from_number(small), handle: w[0], device, row },
+            kind::OBJECT_END => Event::ObjectEnd { object: Object::from_number(small), handle: w[0], row },
             kind::ALLOC => Event::Alloc {
                 address: w[0],
                 bytes: w[1],
@@ -483,6 +552,9 @@ mod tests {
                 row: 65_535,
                 memory: MemoryKind::Host,
             },
+            Event::Context { context: u64::MAX, device: 3 },
+            Event::Object { object: Object::Library, handle: 7, device: NO_DEVICE, row: 9 },
+            Event::ObjectEnd { object: Object::Context, handle: 7, row: 10 },
             Event::Free { address: 1, stream: 2, row: 3 },
             Event::FreeRefused { address: 1, slot: 1 << 50, result: -1, row: 2 },
             Event::AllocFailed {

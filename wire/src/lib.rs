@@ -14,6 +14,6 @@ pub mod event;
 pub mod log;
 pub mod text;
 
-pub use event::{Category, Event, Measure, MemoryKind, Origin};
+pub use event::{Category, Event, Measure, MemoryKind, Object, Origin};
 pub use log::{LogHeader, Record, Slot};
 pub use text::TextId;

@@ -51,6 +51,9 @@ pub fn facts(detail: &AllocationDetail) -> Vec<(&'static str, String)> {
     if detail.at_exit {
         facts.push(("end", "given back when its process ended".to_owned()));
     }
+    if detail.with_context {
+        facts.push(("end", "freed when its context was destroyed".to_owned()));
+    }
     let kind = match row.memory {
         MemoryKind::Device => "device memory",
         MemoryKind::Pool => "device memory of a pool",

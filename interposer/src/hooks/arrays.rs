@@ -42,7 +42,7 @@ pub trait Described {
     fn bytes(&self, levels: c_uint) -> (u64, Measure) {
         let of = self.solid();
         if of.flags & WITHOUT_MEMORY != 0 {
-            return (0, Measure::Told);
+            return (0, Measure::Computed);
         }
         match sum_of_levels(&of, levels) {
             Some(bytes) => (bytes, Measure::Computed),
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_array_that_memory_is_mapped_into_has_none() {
-        assert_eq!(solid([64, 64, 0], 0x20, 1, 0x80).bytes(1), (0, Measure::Told));
-        assert_eq!(solid([64, 64, 0], 0x20, 1, 0x40).bytes(3), (0, Measure::Told));
+        assert_eq!(solid([64, 64, 0], 0x20, 1, 0x80).bytes(1), (0, Measure::Computed));
+        assert_eq!(solid([64, 64, 0], 0x20, 1, 0x40).bytes(3), (0, Measure::Computed));
     }
 }

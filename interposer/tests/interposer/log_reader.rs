@@ -109,6 +109,13 @@ impl Log {
                     format!("device {ordinal}: {total_bytes} bytes, {}", uuid.escape_ascii())
                 }
                 Event::Thread => "thread".to_owned(),
+                Event::Context { context, device } => format!("in context {context:x}, device {}", device as i32),
+                Event::Object { object, handle, device, row } => {
+                    format!("{} {handle:x}: a {}, device {}", functions[&row], object.name(), device as i32)
+                }
+                Event::ObjectEnd { object, handle, row } => {
+                    format!("{} {handle:x}: the {} ends", functions[&row], object.name())
+                }
                 Event::Alloc { address, bytes, requested, stream, device, row, memory } => format!(
                     "{} {address:x}: {bytes} of {requested} bytes, stream {stream:x}, device {}, {}",
                     functions[&row],

@@ -14,6 +14,7 @@ fn refusals_are_recorded_and_errno_stays() {
     let expected = [
         "thread",
         "device 0: 68719476736 bytes, null driver 000\\x00",
+        "in context 1, device 0",
         "cuMemAlloc_v2 10000000: 100 of 100 bytes, stream 0, device 0, device",
         "cuMemAlloc_v2 failed: 2199023255552 bytes, 1073741824 of 68719476736 free, device 0, device, result 2",
         "cuMemFree_v2 10000001, stream 0",

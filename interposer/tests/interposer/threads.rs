@@ -92,8 +92,10 @@ fn a_hook_that_is_left_by_a_jump_or_the_end_of_its_thread_does_no_harm() {
     // The thread allocates first; then main's calls that never returned leave no trace.
     let expected = [
         "thread",
+        "in context 1, device 0",
         "cuMemAlloc_v2 10000000: 100 of 100 bytes, stream 0, device 0, device",
         "thread",
+        "in context 1, device 0",
         "cuMemAlloc_v2 10000200: 200 of 200 bytes, stream 0, device 0, device",
         "cuMemFree_v2 10000200, stream 0",
     ];

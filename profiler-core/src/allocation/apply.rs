@@ -114,6 +114,9 @@ impl Model {
             Event::Thread => {
                 process.threads.remove(&at.thread);
             }
+            Event::Context { context, .. } => process.threads.entry(at.thread).or_default().context = context,
+            Event::Object { .. } => self.object(at, event),
+            Event::ObjectEnd { .. } => self.object_end(at, event, changes),
             Event::Alloc { .. } => self.alloc(at, event, changes),
             Event::Free { address, row, .. } => self.free(at, row, address, changes),
             Event::FreeRefused { address, slot, .. } => self.free_refused(at, address, slot, changes),

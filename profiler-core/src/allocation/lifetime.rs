@@ -42,7 +42,7 @@ impl Model {
     }
 
     /// Ends an allocation that has left the process's ranges; says where the change stands.
-    pub(super) fn death(&mut self, process: usize, id: AllocationId, flags: u8, changes: &mut Changes) -> usize {
+    pub(super) fn death(&mut self, process: usize, id: AllocationId, flags: u16, changes: &mut Changes) -> usize {
         let state = &mut self.processes[process];
         let position = state.push(Change::Death(id));
         let allocation = &mut self.allocations[id.0 as usize];
@@ -85,17 +85,20 @@ impl Model {
         // Whoever is given the address owns it: a refusal of an earlier free comes too late.
         self.processes[at.process].memory.freed.remove(&address);
         if let Some(id) = self.birth(at, allocation) {
-            self.processes[at.process].memory.owned.enter(address, bytes, id);
+            let context = self.context_for(at, memory);
+            self.processes[at.process].memory.owned.enter_in(context, address, bytes, id);
         }
     }
 
     /// Ends the allocation that begins at `address`, its blocks first.
-    pub(super) fn end_owned(&mut self, at: At, address: u64, flags: u8, changes: &mut Changes) -> Option<Freed> {
-        let id = self.processes[at.process].memory.owned.leave(address)?;
+    pub(super) fn end_owned(&mut self, at: At, address: u64, flags: u16, changes: &mut Changes) -> Option<Freed> {
+        let owned = &mut self.processes[at.process].memory.owned;
+        let context = owned.context(address);
+        let id = owned.leave(address)?;
         let bytes = self.allocations[id.0 as usize].bytes;
         let blocks = self.end_blocks(at.process, (address, bytes), id, flags | flag::WITH_CONTAINER, changes);
         let position = self.death(at.process, id, flags, changes);
-        Some(Freed { slot: at.slot, death: (id, position), blocks, registered: None })
+        Some(Freed { slot: at.slot, death: (id, position), blocks, context, registered: None })
     }
 
     /// Ends the blocks of a container that lie in these bytes; says where the changes stand.
@@ -104,7 +107,7 @@ impl Model {
         process: usize,
         (address, bytes): (u64, u64),
         container: AllocationId,
-        flags: u8,
+        flags: u16,
         changes: &mut Changes,
     ) -> Vec<(AllocationId, usize)> {
         let mut ended = Vec::new();
@@ -168,7 +171,7 @@ impl Model {
             self.doubts.refused_too_late += 1;
             return;
         }
-        ranges.enter(address, bytes, id);
+        ranges.enter_in(freed.context, address, bytes, id);
         self.revive(at.process, id, position, changes);
         for (block, position) in freed.blocks {
             let row = self.allocations[block.0 as usize];

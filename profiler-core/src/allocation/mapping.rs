@@ -4,7 +4,7 @@
 //! Owns: how long such memory lives (until it is released and no longer mapped), and at which addresses. Refuses: reservations
 //! of addresses, which hold no memory.
 
-use memscope_wire::{Event, MemoryKind};
+use memscope_wire::{Event, Measure, MemoryKind};
 
 use super::apply::At;
 use super::memory::Physical;
@@ -29,7 +29,9 @@ impl Model {
         let vacant = Allocation { flags: flag::PHYSICAL, ..Allocation::vacant() };
         let created = Allocation { bytes, requested: bytes, device, function, memory, ..vacant };
         if let Some(id) = self.birth(at, created) {
-            let physical = Physical { id, mappings: 0, released: false };
+            // An array is of its context; memory that is mapped is not.
+            let context = if measure == Measure::Told { 0 } else { self.context_of(at) };
+            let physical = Physical { id, mappings: 0, released: false, context };
             self.processes[at.process].memory.physical.insert(handle, physical);
         }
     }
@@ -83,7 +85,7 @@ impl Model {
     /// Memory that is released and not mapped is gone.
     fn settle_physical(&mut self, process: usize, handle: u64, changes: &mut Changes) {
         let physical = &mut self.processes[process].memory.physical;
-        if let Some(Physical { id, mappings: 0, released: true }) = physical.get(&handle).copied() {
+        if let Some(Physical { id, mappings: 0, released: true, .. }) = physical.get(&handle).copied() {
             physical.remove(&handle);
             if !self.allocations[id.0 as usize].is(flag::DEAD) {
                 self.death(process, id, 0, changes);

@@ -18,12 +18,29 @@ pub(crate) struct Ranges {
 struct Span {
     end: u64,
     id: AllocationId,
+    /// The context with which it ends; 0 for none.
+    context: u64,
 }
 
 impl Ranges {
     /// Takes the range; it must be vacant.
     pub fn enter(&mut self, address: u64, bytes: u64, id: AllocationId) {
-        self.spans.insert(address, Span { end: end(address, bytes), id });
+        self.enter_in(0, address, bytes, id);
+    }
+
+    /// The same, of what ends with this context.
+    pub fn enter_in(&mut self, context: u64, address: u64, bytes: u64, id: AllocationId) {
+        self.spans.insert(address, Span { end: end(address, bytes), id, context });
+    }
+
+    /// First addresses of the ranges of a context, in order.
+    pub fn of_context(&self, context: u64) -> Vec<u64> {
+        self.spans.iter().filter(|(_, span)| span.context == context).map(|(start, _)| *start).collect()
+    }
+
+    /// The context of the range that begins at `address`; 0 for none.
+    pub fn context(&self, address: u64) -> u64 {
+        self.spans.get(&address).map_or(0, |span| span.context)
     }
 
     /// The range that begins at `address` leaves.
@@ -108,6 +125,8 @@ pub(crate) struct Freed {
     pub death: (AllocationId, usize),
     /// The blocks that went with it.
     pub blocks: Vec<(AllocationId, usize)>,
+    /// The context that it ended in.
+    pub context: u64,
     /// How many bytes were pinned, where it was memory of the program's own that is counted elsewhere.
     pub registered: Option<u64>,
 }
@@ -120,6 +139,8 @@ pub(crate) struct Physical {
     pub mappings: u32,
     /// The program has given the handle back.
     pub released: bool,
+    /// The context with which it ends; 0 for none.
+    pub context: u64,
 }
 
 /// The memory of one process.

@@ -7,6 +7,7 @@
 //! entries arrive; figures that need all processes in the order of time are made by `timeline`, in a second pass.
 
 mod apply;
+mod context;
 mod device;
 mod doubts;
 mod forget;

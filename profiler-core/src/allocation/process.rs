@@ -4,10 +4,13 @@
 
 use std::collections::HashMap;
 
+use memscope_wire::Object;
+
 use crate::journal::entry::{Calibration, Counters, Nanoseconds, ProcessIndex, ProcessInfo};
 
 use crate::ledger::EventRows;
 
+use super::context::ObjectCount;
 use super::inference::Phases;
 use super::memory::Memory;
 use super::names::Scopes;
@@ -27,6 +30,8 @@ pub(crate) struct Thread {
     pub stack: u32,
     /// It is somewhere deeper, which had no room.
     pub stack_in_part: bool,
+    /// The context in which it allocates; 0 while that is not known.
+    pub context: u64,
 }
 
 impl Thread {
@@ -127,6 +132,10 @@ pub(crate) struct Process {
     /// Number in the table of steps plus 1; 0 before the first step.
     pub step: u32,
     pub memory: Memory,
+    /// What the driver made for it and is still there, with the ordinal of its device.
+    pub objects: HashMap<(Object, u64), u32>,
+    /// How many there were, by the number of their kind.
+    pub object_counts: [ObjectCount; Object::ALL.len()],
     /// When it gave back what it held at its end, where that is known otherwise than from its records.
     pub exit: Option<Nanoseconds>,
     /// Clock of the last record, never going back.
@@ -168,6 +177,8 @@ impl Process {
             asked: None,
             step: 0,
             memory: Memory::default(),
+            objects: HashMap::new(),
+            object_counts: [ObjectCount::default(); Object::ALL.len()],
             exit: None,
             ticks: None,
             next_slot: 0,

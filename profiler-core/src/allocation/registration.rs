@@ -48,7 +48,8 @@ impl Model {
         }
         let own = bytes - known;
         if let Some(id) = self.birth(at, Allocation { bytes: own, requested: own, ..allocation }) {
-            self.processes[at.process].memory.registered.enter(address, bytes, id);
+            let context = self.context_of(at);
+            self.processes[at.process].memory.registered.enter_in(context, address, bytes, id);
         }
         true
     }
@@ -59,10 +60,12 @@ impl Model {
         if !process.registering.contains(&row) {
             return false;
         }
+        let context = process.memory.registered.context(address);
         let whole = process.memory.registered.span(address).map(|(_, end)| end - address);
         if let (Some(id), Some(whole)) = (process.memory.registered.leave(address), whole) {
             let position = self.death(at.process, id, 0, changes);
-            let freed = Freed { slot: at.slot, death: (id, position), blocks: Vec::new(), registered: Some(whole) };
+            let freed =
+                Freed { slot: at.slot, death: (id, position), blocks: Vec::new(), context, registered: Some(whole) };
             self.processes[at.process].memory.freed.insert(address, freed);
             return true;
         }

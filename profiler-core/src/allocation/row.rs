@@ -11,22 +11,24 @@ pub struct AllocationId(pub u32);
 /// Bits of [`Allocation::flags`].
 pub mod flag {
     /// A block inside an allocation of the driver, reported by a framework hook or the C API.
-    pub const BLOCK: u8 = 1;
+    pub const BLOCK: u16 = 1;
     /// Holds blocks, or held one once: its free part is cache.
-    pub const CONTAINER: u8 = 2;
+    pub const CONTAINER: u16 = 2;
     /// A block that lies in no known allocation: in no ledger.
-    pub const OUTSIDE: u8 = 4;
+    pub const OUTSIDE: u16 = 4;
     /// Ended because its address was given again: its free was never seen.
-    pub const MISSED_FREE: u8 = 8;
+    pub const MISSED_FREE: u16 = 8;
     /// A block that ended because its container was freed.
-    pub const WITH_CONTAINER: u8 = 16;
+    pub const WITH_CONTAINER: u16 = 16;
     /// Ended because its process ended.
-    pub const AT_EXIT: u8 = 32;
+    pub const AT_EXIT: u16 = 32;
     /// Has ended.
-    pub const DEAD: u8 = 64;
+    pub const DEAD: u16 = 64;
     /// Memory of a handle (cuMemCreate), which has an address only while it is mapped: [`super::Allocation::address`] is that
     /// of its last mapping.
-    pub const PHYSICAL: u8 = 128;
+    pub const PHYSICAL: u16 = 128;
+    /// Ended because its context was destroyed or reset.
+    pub const WITH_CONTEXT: u16 = 256;
 }
 
 /// One allocation of the driver, or one block inside one.
@@ -71,7 +73,7 @@ pub struct Allocation {
     /// Where it lives; a block lives where its container does.
     pub memory: MemoryKind,
     /// Bits of [`flag`].
-    pub flags: u8,
+    pub flags: u16,
 }
 
 /// An [`AllocationId`] with a niche, so that an optional one takes four bytes.
@@ -94,7 +96,7 @@ impl Allocation {
     pub const NO_DEVICE: u16 = u16::MAX;
 
     /// True when all these bits are set.
-    pub const fn is(&self, bits: u8) -> bool {
+    pub const fn is(&self, bits: u16) -> bool {
         self.flags & bits == bits
     }
 

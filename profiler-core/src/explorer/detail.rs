@@ -20,6 +20,8 @@ pub struct AllocationDetail {
     pub death: Option<Nanoseconds>,
     /// True when its process ended with it.
     pub at_exit: bool,
+    /// True when its context was destroyed or reset with it.
+    pub with_context: bool,
     /// Phase at its birth; empty when there was none.
     pub phase: String,
     /// Thread at its birth.
@@ -56,6 +58,7 @@ fn detail(source: Source<'_>, positions: &Positions, id: u32) -> AllocationDetai
         row: allocation_row(source, positions, id, source.walk.walked.order),
         death: source.death(id),
         at_exit: source.death(id).is_some() && allocation.is(flag::AT_EXIT),
+        with_context: source.death(id).is_some() && allocation.is(flag::WITH_CONTEXT),
         phase: model.names.text(allocation.phase),
         thread: allocation.thread,
         scope: allocation.scope,

@@ -52,7 +52,7 @@ impl Rows {
         fill.with("name", |row, name| row.name = name.unwrap_or_default() as u32)?;
         fill.with("function", |row, name| row.function = name.unwrap_or_default() as u32)?;
         fill.with("thread", |row, thread| row.thread = thread.unwrap_or_default() as u32)?;
-        fill.with("flags", |row, flags| row.flags |= flags.unwrap_or_default() as u8 & !flag::DEAD)?;
+        fill.with("flags", |row, flags| row.flags |= flags.unwrap_or_default() as u16 & !flag::DEAD)?;
         if table.has("stack") {
             fill.with("stack", |row, stack| row.stack = stack.unwrap_or_default() as u32)?;
         }

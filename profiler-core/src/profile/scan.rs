@@ -316,7 +316,7 @@ impl Columns {
             category: held.category,
             memory: MemoryKind::from_number(value(&self.memory) as u8),
             device: self.device[row].map_or(Allocation::NO_DEVICE, |device| device as u16),
-            flags: value(&self.flags) as u8 & !flag::DEAD,
+            flags: value(&self.flags) as u16 & !flag::DEAD,
             ..Allocation::vacant()
         };
         Live { allocation, held }

@@ -29,7 +29,7 @@ pub(super) const ALLOCATIONS: &[Field] = &[
     required("name", Narrow(32), Dictionary),
     required("function", Narrow(32), Dictionary),
     required("thread", Narrow(32), Dictionary),
-    required("flags", Narrow(8), Dictionary),
+    required("flags", Narrow(16), Dictionary),
     required("stack", Narrow(32), Dictionary),
 ];
 

@@ -144,7 +144,7 @@ fn rows_of_group(table: &Table<Slice>, group: usize) -> TableResult<Vec<Row>> {
             category: Category::from_number(value(&category, row) as u8),
             memory: MemoryKind::from_number(value(&memory, row) as u8),
             device: at(&device, row).map_or(Allocation::NO_DEVICE, |device| device as u16),
-            flags: value(&flags, row) as u8 & !flag::DEAD,
+            flags: value(&flags, row) as u16 & !flag::DEAD,
             ..Allocation::vacant()
         },
     };

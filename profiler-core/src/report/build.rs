@@ -263,7 +263,7 @@ fn totals(model: &Model) -> Totals {
     let mut totals = Totals::default();
     for allocation in &model.allocations {
         let freed = allocation.is(flag::DEAD)
-            && allocation.flags & (flag::AT_EXIT | flag::MISSED_FREE | flag::WITH_CONTAINER) == 0;
+            && allocation.flags & (flag::AT_EXIT | flag::MISSED_FREE | flag::WITH_CONTAINER | flag::WITH_CONTEXT) == 0;
         let (count, frees, bytes) = if allocation.is(flag::BLOCK) {
             (&mut totals.blocks, &mut totals.block_frees, &mut totals.block_bytes)
         } else {

@@ -7,7 +7,7 @@ use memscope_core::ledger::EventRows;
 use memscope_core::profile::{self, Profile};
 use memscope_core::report::{Instant, Report, Rows};
 use memscope_wire::text::TextId;
-use memscope_wire::{Category, Event, Measure, MemoryKind, Origin};
+use memscope_wire::{Category, Event, Measure, MemoryKind, Object, Origin};
 use proptest::prelude::*;
 
 use crate::reference::{Deed as Kind, PHASES, Place, Sums, World};
@@ -551,6 +551,61 @@ fn an_array_counts_until_it_is_destroyed_and_says_how_its_bytes_are_known() {
     let report = model.report(Instant::Peak).expect("a report");
     let untold = Detail::UntoldSizes { computed: 1, unknown: 1 };
     assert!(report.findings.iter().any(|finding| finding.detail == untold), "{:#?}", report.findings);
+}
+
+#[test]
+fn a_context_ends_with_what_was_allocated_in_it() {
+    const MIB: u64 = 1 << 20;
+    const HOUSE: u64 = 0xc1;
+    const GUEST: u64 = 0xc2;
+    let mut trace = Trace::new(&["contexts"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    let mut name = [0; 40];
+    name[..26].copy_from_slice(b"cuDevicePrimaryCtxReset_v2");
+    trace.event(0, Event::Function { row: 30, name });
+    let alloc = |address, memory| Event::Alloc {
+        address,
+        bytes: MIB,
+        requested: MIB,
+        stream: 0,
+        device: if memory == MemoryKind::Host { u32::MAX } else { 0 },
+        row: 1,
+        memory,
+    };
+    for (thread, context) in [(1, HOUSE), (2, GUEST)] {
+        trace.event_of(0, thread, Event::Object { object: Object::Context, handle: context, device: 0, row: 2 });
+        trace.event_of(0, thread, Event::Context { context, device: 0 });
+        let memories = [MemoryKind::Device, MemoryKind::Managed, MemoryKind::Host, MemoryKind::Pool];
+        for (place, memory) in (1..).zip(memories) {
+            trace.event_of(0, thread, alloc(u64::from(thread) * 100 * MIB + place * MIB, memory));
+        }
+        let (memory, handle) = (MemoryKind::Device, 0xa0 + u64::from(thread));
+        for (handle, measure) in [(handle, Measure::Computed), (handle + 8, Measure::Told)] {
+            trace.event_of(0, thread, Event::Create { handle, bytes: MIB, measure, device: 0, row: 1, memory });
+        }
+    }
+    // A block in what ends with its container.
+    let (bytes, origin) = (MIB / 2, Origin::Tagged);
+    trace.event(0, Event::BlockAlloc { address: 201 * MIB, bytes, requested: bytes, stream: 0, origin });
+    let mut model = trace.model();
+    // What one event leaves on the device and on the host, and how many allocations and blocks it ends.
+    let mut after = |event: Event| {
+        trace.entries.clear();
+        trace.event_of(0, 3, event);
+        let ended: usize = trace.entries.iter().map(|entry| model.apply(entry).ended.len()).sum();
+        let rows = model.devices().next().expect("a device").rows;
+        assert!(rows.adds_up());
+        (rows.reserved / MIB, model.host().reserved / MIB, ended)
+    };
+    let end = |object, handle, row| Event::ObjectEnd { object, handle, row };
+    assert_eq!(after(end(Object::Module, GUEST, 3)), (8, 2, 0), "a module of the same number is not the context");
+    // Of the guest: device memory with its block, managed, pinned and an array; not its pool's and its handle's.
+    assert_eq!(after(end(Object::Context, GUEST, 3)), (6, 1, 5));
+    assert_eq!(after(end(Object::Context, GUEST, 3)), (6, 1, 0));
+    assert_eq!(after(end(Object::Context, 0, 3)), (6, 1, 0), "no context is none");
+    // A reset takes the pools of the device too.
+    assert_eq!(after(end(Object::Context, HOUSE, 30)), (2, 0, 6));
 }
 
 /// The model of entries.

@@ -229,10 +229,14 @@ impl Memory {
     }
 }
 
-/// Takes away what a dead context held; with the last context on its device also what the pools cache.
-pub fn leave_context(process: &Process, context: &Context, last: bool) {
+/// Takes away what a dead context held; with the last context on its device also what the pools cache. What is allocated from
+/// a pool is the pool's and stays, unless the device is reset.
+pub fn leave_context(process: &Process, context: &Context, last: bool, reset: bool) {
     let mut memory = MEMORY.lock();
-    let theirs = |allocation: &Allocation| allocation.context == context.handle;
+    let theirs = |allocation: &Allocation| match allocation.kind {
+        Kind::Pool(_) => reset && allocation.physical == context.device.physical,
+        _ => allocation.context == context.handle,
+    };
     let addresses: Vec<u64> =
         memory.allocations.iter().filter(|(_, allocation)| theirs(allocation)).map(|(&address, _)| address).collect();
     for address in addresses {

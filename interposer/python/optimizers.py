@@ -70,6 +70,31 @@ def follow_optimizers():
     replace(module.Optimizer, "load_state_dict", load_state_dict)
     module.register_optimizer_step_pre_hook(before)
     module.register_optimizer_step_post_hook(after)
+    follow_skipped_steps(module.Optimizer)
+
+
+def follow_skipped_steps(Optimizer):
+    """GradScaler leaves an optimizer's step out when gradients overflowed; it is the optimizer's turn all the same."""
+    Scaler = importlib.import_module("torch.amp.grad_scaler").GradScaler
+    plain = Scaler.step
+
+    def step(*args, **kwargs):
+        before = turns_taken
+        try:
+            result = plain(*args, **kwargs)
+        except BaseException as error:
+            untraced(error)
+            raise
+        try:
+            optimizer = args[1] if len(args) > 1 else kwargs["optimizer"]
+            if turns_taken == before and isinstance(optimizer, Optimizer):
+                optimizer_begins(optimizer)
+                optimizer_ends(optimizer)
+        except Exception as error:
+            failed("steps", error)
+        return result
+
+    replace(Scaler, "step", step)
 
 
 def is_optimized(tensor):

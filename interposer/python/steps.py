@@ -2,18 +2,19 @@
 
 A step begins with what is done for it: a forward pass that records gradients, a backward pass or an optimizer. What lies between
 (evaluation, a checkpoint that is saved) counts to the step that was done. It ends with an optimizer, once all that step in turn
-have stepped: a GAN has two. Optimizers that step one after another, without a pass between, are in one step anyway.
+have stepped, or GradScaler has left their step out: a GAN has two. Optimizers that step one after another, without a pass between,
+are in one step anyway.
 """
 
 # How many steps have begun, and whether the last one has not ended.
 steps, in_step = 0, False
-# How many passes have begun.
-passes = 0
+# How many passes have begun, and how often an optimizer has stepped, or has had its turn without.
+passes, turns_taken = 0, 0
 # Ids of the optimizers that have stepped in the last step, in their order: the passes that had begun by then. And of these the ones
 # that stepped first after a pass.
 stepped, leaders = {}, []
 # Ids of those that step in turn in each step, in their order, and how many steps in succession were without one of them: as many as
-# GradScaler may skip.
+# a program may leave out.
 in_turn, missed, MOST_MISSED = [], 0, 2
 # Ids of optimizers that have not stepped yet, and that a step waits for.
 untried = set()
@@ -81,7 +82,8 @@ def optimizer_begins(optimizer):
 
 
 def optimizer_ends(optimizer):
-    global in_turn, missed
+    global in_turn, missed, turns_taken
+    turns_taken += 1
     key = id(optimizer)
     known = turns.get(optimizer) or turns.put(optimizer, [0, 0])
     last = known[0]

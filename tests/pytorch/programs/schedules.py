@@ -2,6 +2,7 @@
 CLOCK_MONOTONIC, ns. All passes and optimizers of a step lie within these times, and nothing else."""
 
 import contextlib
+import math
 import time
 
 from figures import APART_S, say
@@ -105,8 +106,7 @@ def one_scaler():
     first, second = layers()
     optimizers, scaler = [adam(first), adam(second)], torch.amp.GradScaler("cpu")
     for number in range(7):
-        # A step that is skipped is one with the next until both have stepped.
-        with Step() if number > 1 else contextlib.nullcontext():
+        with Step():
             scaler.scale(loss_of(first, second)).backward()
             if number in (0, 3, 5):
                 (first if number < 5 else second).weight.grad.fill_(torch.inf)
@@ -129,6 +129,54 @@ def one_scaler_in_turn():
                 scaler.step(optimizer)
                 optimizer.zero_grad()
             scaler.update()
+
+
+def gan_with_scalers(overflows):
+    """The first gradients overflow, as they do with the scale that GradScaler begins with."""
+    maker, critic = layers()
+    optimizers = [adam(critic), adam(maker)]
+    scalers = [torch.amp.GradScaler("cpu") for _ in optimizers]
+    for number in range(4):
+        with Step():
+            made = maker(x())
+            for over, model, optimizer, scaler in zip([made.detach(), made], [critic, maker], optimizers, scalers):
+                optimizer.zero_grad()
+                scaler.scale(loss_of(critic, over=over)).backward()
+                if number in overflows.get(model is maker, ()):
+                    model.weight.grad.fill_(torch.inf)
+                scaler.step(optimizer)
+                scaler.update()
+
+
+@case
+def the_critic_is_skipped_at_first():
+    gan_with_scalers({False: [0, 1]})
+
+
+@case
+def the_maker_is_skipped_at_first():
+    gan_with_scalers({True: [0, 1]})
+
+
+@case
+def both_are_skipped_at_first():
+    gan_with_scalers({False: [0], True: [0]})
+
+
+@case
+def skipped_by_the_program():
+    first, second = layers()
+    optimizers = [adam(first), adam(second)]
+    for number in range(7):
+        # A step that is skipped is one with the next until both have stepped.
+        with Step() if number > 1 else contextlib.nullcontext():
+            loss_of(first, second).backward()
+            if number in (0, 3, 5):
+                (first if number < 5 else second).weight.grad.fill_(torch.inf)
+            for model, optimizer in zip((first, second), optimizers):
+                if math.isfinite(model.weight.grad.sum()):
+                    optimizer.step()
+                optimizer.zero_grad()
 
 
 @case

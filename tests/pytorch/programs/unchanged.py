@@ -146,6 +146,27 @@ def scaled():
 
 
 @case
+def scaled_too_much():
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
+    for _ in range(2):
+        x, y = batch()
+        scaler.scale(F.cross_entropy(model(x), y) * 2.0**120).backward()
+        print(scaler.step(optimizer), scaler.get_scale(), hash_of(model))
+        scaler.update()
+        optimizer.zero_grad()
+    try:
+        scaler.step()
+    except TypeError as error:
+        print(error)
+    scaler.scale(F.cross_entropy(model(x), y)).backward()
+    scaler.step(optimizer=optimizer)
+    # It raises: without an update in between.
+    scaler.step(optimizer)
+
+
+@case
 def several_models():
     maker, judge = Net(), Net()
     optimizers = [torch.optim.Adam(model.parameters(), 0.01) for model in (maker, judge)]

@@ -143,10 +143,26 @@ pub struct ScreenArguments {
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stacks {
+    /// Nothing but the program's own scopes.
+    Off,
     /// The module of a PyTorch program.
     Module,
     /// The module, and the lines of the Python program that led there.
     Python,
+    /// The module, and the functions of machine code (C, C++, Rust, …) that led there.
+    Native,
+}
+
+impl Stacks {
+    /// What the program's environment says.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Stacks::Off => "off",
+            Stacks::Module => "module",
+            Stacks::Python => "python",
+            Stacks::Native => "native",
+        }
+    }
 }
 
 /// Colours of the categories.
@@ -189,6 +205,7 @@ Examples:
   memscope run -- python train.py
   memscope run -o before.mscope --json before.json -- ./train --batch 8
   memscope run --stacks python -- python train.py
+  memscope run --stacks native -- ./train --batch 8
   memscope run --device rtx3090-24gb --no-compute -- ./train"
 )]
 pub struct RunArguments {
@@ -448,7 +465,7 @@ pub enum Format {
 #[derive(Args, Debug)]
 #[command(
     after_help = "Each is looked at where its own live bytes were largest, or at the instant that is given. Of several
-devices the figures are sums. Lines of the program are compared where they were recorded (memscope run --stacks python).
+devices the figures are sums. Lines of the program are compared where they were recorded (memscope run --stacks python, native).
 Exit status: 1 when one of them has no such step.
 
 Examples:

@@ -130,7 +130,7 @@ impl Config {
             Some("0" | "false" | "no") => Ok(Some((false, name))),
             Some(other) => bail!("{name}={other}: write 1 or 0"),
         };
-        let stacks = named(variable, names::STACKS, "module or python")?;
+        let stacks = named(variable, names::STACKS, "off, module, python or native")?;
         let palette = named(variable, names::PALETTE, "default, color-blind or mono")?
             .or_else(|| variable("NO_COLOR").map(|_| (Palette::Mono, "NO_COLOR")));
         let ascii = flag(names::ASCII)?.map(|(value, name)| (Some(value), name));

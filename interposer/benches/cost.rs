@@ -26,6 +26,7 @@ use std::time::Instant;
 use memscope_core::journal::entry::SessionInfo;
 use memscope_core::recorder::{Options, Recorder};
 use memscope_core::session::SessionFolder;
+use memscope_wire::env;
 
 const PAIRS: usize = 31;
 
@@ -133,6 +134,27 @@ fn call_cost(threads: u32, pace: Pace, reader: Reader, logs: &Path) -> [(Median,
     })
 }
 
+/// Nanoseconds that a native stack of so many frames adds to an allocation, in bursts beside a recorder: mean, processor time.
+fn stack_cost(frames: u32) -> [(Median, Median); 2] {
+    let program = stage::linked_program("cost");
+    let driver = stage::driver("");
+    compare(|with| {
+        let output = beside_a_recorder(|logs| {
+            let mut command = stage::recorded(&program, &driver, logs);
+            command.arg("1").args(Pace::Bursts.arguments()).arg(frames.to_string());
+            if with {
+                command.env(env::STACKS, "native");
+            }
+            stage::output(&mut command)
+        });
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let figures: Vec<f64> = text.split_whitespace().map(|figure| figure.parse().unwrap()).collect();
+        // Every other call is a free, which has no stack.
+        [figures[1] * 2.0, figures[2] * 2.0]
+    })
+}
+
 /// Runs a program beside memscope's recorder, as `memscope run` does. Nothing may be lost.
 fn beside_a_recorder(run: impl FnOnce(&Path) -> Output) -> Output {
     let place = std::env::temp_dir().join(format!("memscope-bench-{}", std::process::id()));
@@ -177,6 +199,12 @@ fn main() {
                 report(&format!("  {paced}, {read}: median batch"), "ns", None, &hooks);
             }
         }
+    }
+    println!("an allocation with its stack of machine code, from two places in turn; plain is one recorded without");
+    for frames in [5, 30] {
+        let [all, processor] = stack_cost(frames);
+        report(&format!("  {frames} frames: mean"), "ns", (frames == 30).then_some(1000.0), &all);
+        report(&format!("  {frames} frames: mean, processor time"), "ns", None, &processor);
     }
     let [start] = start_cost(&logs);
     report("start of /bin/true", "µs", Some(200.0), &start);

@@ -8,6 +8,7 @@ use memscope_wire::{Category, Event, Origin};
 
 use crate::log::append;
 use crate::names::identify;
+use crate::{scope, state};
 
 /// The category with this number, and how it is known: an unassigned number is none at all.
 fn category_of(number: c_int) -> (Category, Origin) {
@@ -37,6 +38,9 @@ pub unsafe extern "C" fn memscope_tag(address: *const c_void, category: c_int, n
 pub extern "C" fn memscope_block_alloc(address: *const c_void, bytes: u64, stream: *mut c_void) {
     if !address.is_null() {
         let (address, stream) = (address as u64, stream as u64);
+        if state::recording().is_some() {
+            scope::settle();
+        }
         append(&Event::BlockAlloc { address, bytes, requested: bytes, stream, origin: Origin::Tagged });
     }
 }

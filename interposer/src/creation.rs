@@ -113,8 +113,22 @@ pub fn wants_shim() -> bool {
 
 /// `None` unless the environment asks for stacks of Python; else how many nodes it allows, where it says so.
 pub fn wants_stacks() -> Option<Option<u32>> {
+    wants_stacks_of(b"python")
+}
+
+/// The same, for stacks of machine code.
+pub fn wants_native_stacks() -> Option<Option<u32>> {
+    wants_stacks_of(b"native")
+}
+
+/// True when the environment asks for nothing of where in the program an allocation is made.
+pub fn wants_no_places() -> bool {
+    CStr::from_bytes_with_nul(&STACKS).ok().and_then(variable) == Some(b"off")
+}
+
+fn wants_stacks_of(language: &[u8]) -> Option<Option<u32>> {
     let value = |name| CStr::from_bytes_with_nul(name).ok().and_then(variable);
-    (value(&STACKS) == Some(b"python")).then(|| {
+    (value(&STACKS) == Some(language)).then(|| {
         let mut digits = value(&STACK_NODES)?.iter().map(|digit| char::from(*digit).to_digit(10));
         digits.try_fold(0_u32, |number, digit| Some(number.saturating_mul(10).saturating_add(digit?)))
     })

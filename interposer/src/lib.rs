@@ -20,7 +20,7 @@
 //! | `callables.rs` | the shim's functions for what is done in every call of a module and for every gradient |
 //! | `interpreter.rs` | the functions of a Python interpreter that are called |
 //! | `scope.rs` | the module that a thread is in |
-//! | `stack/` | the lines of the Python program that a thread is at, when they are wanted |
+//! | `stack/` | where in the program a thread is, when that is wanted: lines of Python, or machine code (`stack/native/`) |
 //! | `api.rs` | the C API |
 //! | `simulation.rs` | what the simulated CUDA libraries say of a run |
 //! | `names.rs` | names travel once, then as a hash |

@@ -5,7 +5,7 @@
 
 use memscope_wire::{Event, TextId};
 
-use crate::{log, stack, thread};
+use crate::{creation, log, stack, thread};
 
 /// Says where the thread is, in modules and in lines, if it is elsewhere than at its last allocation.
 #[inline(always)]
@@ -21,6 +21,10 @@ pub fn settle() {
 #[cold]
 #[inline(never)]
 fn moved(now: u64) {
+    if creation::wants_no_places() {
+        thread::current().recorded_scope.set(now);
+        return;
+    }
     // The first event of a thread in a log forgets what was said in another one.
     if log::append(&Event::Scope { path: TextId(now) }).is_some() {
         thread::current().recorded_scope.set(now);

@@ -14,7 +14,7 @@ use memscope_wire::LogHeader;
 use crate::clock;
 use crate::creation::{self, Path};
 use crate::names::Sent;
-use crate::system;
+use crate::{stack, system};
 
 /// What is known about this process's log. All zero means: nothing yet.
 #[repr(C)]
@@ -109,6 +109,9 @@ fn begin() -> Option<(&'static State, *const LogHeader)> {
         Ok(_) => {
             let opened = creation::create(state);
             state.decision.store(if opened { OPEN } else { OFF }, Release);
+            if opened {
+                stack::begin();
+            }
         }
         // This is a signal handler that has interrupted the opening: it cannot wait for itself.
         Err(other) if other == me => {

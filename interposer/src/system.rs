@@ -95,6 +95,55 @@ pub fn read_file(path: &CStr, buffer: &mut [u8]) -> usize {
     filled.min(buffer.len())
 }
 
+/// Reads once from a descriptor into `buffer`, again when a signal interrupts it: how many bytes; `None` when it cannot be read.
+pub fn read(descriptor: c_int, buffer: &mut [u8]) -> Option<usize> {
+    const ATTEMPTS: usize = 100;
+    for _ in 0..ATTEMPTS {
+        // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
+        let got =
+            unsafe { call(libc::SYS_read, [descriptor as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) };
+        match got {
+            Ok(bytes) => return Some(bytes.min(buffer.len())),
+            Err(Errno(libc::EINTR)) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Fills `buffer` from memory of this process at `address`, which may not be there; false when not all of it can be read.
+pub fn copy_memory(address: usize, buffer: &mut [u8]) -> bool {
+    let to = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let from = libc::iovec { iov_base: address as *mut _, iov_len: buffer.len() };
+    let (to, from) = (&raw const to as usize, &raw const from as usize);
+    // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`, and itself finds out whether there is anything to read.
+    let got = unsafe { call(libc::SYS_process_vm_readv, [process_id() as usize, to, 1, from, 1, 0]) };
+    match got {
+        Ok(bytes) => bytes == buffer.len(),
+        // Forbidden (seccomp, an old container) or not there (before Linux 3.2): the same by a file.
+        Err(Errno(libc::EPERM | libc::ENOSYS | libc::EACCES)) => {
+            let Ok(memory) = open(c"/proc/self/mem", libc::O_RDONLY | libc::O_CLOEXEC, 0) else { return false };
+            let (into, bytes) = (buffer.as_mut_ptr() as usize, buffer.len());
+            // SAFETY: as above.
+            let got = unsafe { call(libc::SYS_pread64, [memory as usize, into, bytes, address, 0, 0]) };
+            close(memory);
+            got == Ok(bytes)
+        }
+        Err(_) => false,
+    }
+}
+
+/// Size in bytes of the file at `path`, and when it was changed last: seconds and nanoseconds.
+pub fn file_status(path: &CStr) -> Option<(u64, i64, i64)> {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: on x86-64 the kernel's stat is libc's; all its fields may be zero.
+    unsafe {
+        call(libc::SYS_stat, [path.as_ptr() as usize, status.as_mut_ptr() as usize, 0, 0, 0, 0]).ok()?;
+        let status = status.assume_init();
+        Some((status.st_size as u64, status.st_mtime, status.st_mtime_nsec))
+    }
+}
+
 /// Fills `buffer` with the target of the link at `path`; 0 when it cannot be read.
 pub fn read_link(path: &CStr, buffer: &mut [u8]) -> usize {
     // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.

@@ -1,6 +1,6 @@
 //! The thread's own words: its id for the log that it writes to, and whether it is inside a hook.
 //!
-//! Owns: ten words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
+//! Owns: thirteen words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
 //! cannot ask for the initial-exec model, and the default one costs a call for each access. They have no initialiser and no
 //! destructor, so they are right at any time of a thread's life. Refuses: everything else.
 
@@ -33,19 +33,24 @@ pub struct Thread {
     pub context_device: Cell<u32>,
     /// How many contexts had ended then: one that is made later may have the same handle.
     pub contexts_ended: Cell<u32>,
+    /// Bounds of the stack that the thread was last seen on; zeroes when that is not known.
+    pub stack_low: Cell<usize>,
+    pub stack_high: Cell<usize>,
+    /// Open NVTX ranges of the thread, the innermost in the lowest bits: see nvtx.rs.
+    pub ranges: Cell<u64>,
 }
 
-const _: () = assert!(size_of::<Thread>() == 80);
+const _: () = assert!(size_of::<Thread>() == 104);
 
 core::arch::global_asm!(
     ".section .tbss.memscope_thread,\"awT\",@nobits",
     ".globl memscope_thread",
     ".hidden memscope_thread",
     ".type memscope_thread,@object",
-    ".size memscope_thread,80",
+    ".size memscope_thread,104",
     ".balign 8",
     "memscope_thread:",
-    ".zero 80",
+    ".zero 104",
     ".text",
 );
 
@@ -64,6 +69,15 @@ pub fn current<'a>() -> &'a Thread {
     }
     // SAFETY: the words live as long as the thread, and only the thread itself uses them, through Cells.
     unsafe { &*address }
+}
+
+/// The thread pointer: the address of what glibc keeps for the thread.
+#[inline(always)]
+pub fn pointer() -> usize {
+    let address: usize;
+    // SAFETY: reads the thread pointer, as the x86-64 TLS ABI says.
+    unsafe { core::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) address, options(nostack, pure, readonly)) };
+    address
 }
 
 impl Thread {

@@ -20,6 +20,7 @@ pub mod recover;
 pub mod report;
 pub mod session;
 pub mod source;
+pub mod symbols;
 pub mod telemetry;
 pub mod timeline;
 

@@ -126,7 +126,7 @@ pub fn check_written(profile: &Path) -> Result<()> {
 
 /// The model of a session, whatever its state.
 pub fn model_of(folder: &SessionFolder) -> Result<Model> {
-    let mut model = Model::new();
+    let mut model = Model::with_symbols();
     let mut entries = recover::entries(folder)?;
     let mut damage = Vec::new();
     for entry in entries.by_ref() {

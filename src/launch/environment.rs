@@ -29,10 +29,7 @@ pub fn variables(record: &RecordArguments, libraries: &Libraries, session: &Path
     ];
     // The variable that memscope itself was started with is not the program's.
     let stacks = record.stacks.unwrap_or(Stacks::Module);
-    all.push(Variable {
-        name: names::STACKS,
-        value: if stacks == Stacks::Python { "python" } else { "module" }.into(),
-    });
+    all.push(Variable { name: names::STACKS, value: stacks.word().into() });
     let mut preload = libraries.interposer.clone().into_os_string();
     if let Some(devices) = simulated(record) {
         for name in RUNTIME_NAMES {

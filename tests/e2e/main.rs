@@ -13,6 +13,7 @@
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
+//! | `native.rs` | stacks of machine code: functions and lines of C++ and Rust |
 //! | `caching.rs` | a caching allocator: its own count against the ledger |
 //! | `alerts.rs` | `run --alert`: a device that fills is told at once, and in the report |
 //! | `out_of_memory.rs` | programs without a framework that run out of memory: told at once |
@@ -46,6 +47,7 @@ mod kill;
 mod ledger;
 mod lookups;
 mod memscope;
+mod native;
 mod optimizers;
 mod out_of_memory;
 mod programs;

@@ -79,6 +79,12 @@ impl Place {
 
     /// Like [`Place::compile`], for a program that is linked with -lcuda.
     pub fn compile_linked(&self, name: &str) -> PathBuf {
+        let search = format!("-L{}", self.link_folder().display());
+        self.compile(name, &[&search, "-lcuda"])
+    }
+
+    /// Folder with a libcuda that programs can be linked with.
+    pub fn link_folder(&self) -> PathBuf {
         let folder = self.path("link");
         std::fs::create_dir_all(&folder).expect("a folder for the link stub");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/link_stub.c");
@@ -89,8 +95,7 @@ impl Place {
             .status()
             .expect("cc starts");
         assert!(status.success(), "cc could not make the link stub");
-        let search = format!("-L{}", folder.display());
-        self.compile(name, &[&search, "-lcuda"])
+        folder
     }
 
     /// Folder with the simulated driver, as `memscope` has written it to its cache.

@@ -1,7 +1,10 @@
 /* Times calls that memscope records. Arguments: threads, batches in each thread, and microseconds of sleep after each burst
  * of 32 batches. A batch is 16 pairs of an allocation and a free. Prints nanoseconds a call, as the slowest thread saw them:
  * of the median batch, of all batches together, and the processor time of all together. Sleep is in none of them. The median
- * leaves out the batches in which the log grew. */
+ * leaves out the batches in which the log grew.
+ *
+ * A fourth argument is the number of frames on the stack of each allocation, at least 5; allocations then come from two places in
+ * turn. */
 #define _GNU_SOURCE
 #include "driver_api.h"
 #include <pthread.h>
@@ -12,7 +15,7 @@
 
 enum { PAIRS = 16, BURST = 32 };
 struct result { double median, mean, processor; };
-static int batches, pause_us;
+static int batches, pause_us, frames;
 static pthread_barrier_t start;
 
 static double read_clock(clockid_t clock)
@@ -31,9 +34,23 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void *work(void *unused)
+/* Two places, each with a frame of its own. */
+static __attribute__((noinline)) int one(CUdeviceptr *address)
 {
-    struct result *result = unused;
+    int result = cuMemAlloc_v2(address, 512);
+    __asm__ volatile("" : : : "memory");
+    return result;
+}
+
+static __attribute__((noinline)) int other(CUdeviceptr *address)
+{
+    int result = cuMemAlloc_v2(address, 512);
+    __asm__ volatile("" : : : "memory");
+    return result;
+}
+
+static __attribute__((noinline)) void work(struct result *result)
+{
     double *times = malloc((size_t)(batches + 1) * sizeof *times), all = 0, used = 0;
     CUdeviceptr address;
     for (int warm = 0; warm < 100; warm++)
@@ -47,7 +64,12 @@ static void *work(void *unused)
         for (int batch = burst; batch < burst + BURST && batch < batches; batch++) {
             double before = end;
             for (int pair = 0; pair < PAIRS; pair++) {
-                cuMemAlloc_v2(&address, 512);
+                if (!frames)
+                    cuMemAlloc_v2(&address, 512);
+                else if (pair % 2)
+                    one(&address);
+                else
+                    other(&address);
                 cuMemFree_v2(address);
             }
             end = now();
@@ -63,6 +85,21 @@ static void *work(void *unused)
     qsort(times, (size_t)batches, sizeof *times, compare);
     result->median = times[batches / 2] / (2.0 * PAIRS);
     free(times);
+}
+
+static __attribute__((noinline)) void deeper(int more, struct result *result)
+{
+    if (more)
+        deeper(more - 1, result);
+    else
+        work(result);
+    __asm__ volatile("" : : : "memory");
+}
+
+/* Below a place are: work, the calls of deeper, this, and two frames of the C library. */
+static void *begin(void *result)
+{
+    deeper(frames > 5 ? frames - 6 : 0, result);
     return NULL;
 }
 
@@ -73,11 +110,12 @@ int main(int count, char **arguments)
     int threads = atoi(arguments[1]);
     batches = atoi(arguments[2]);
     pause_us = atoi(arguments[3]);
+    frames = count > 4 ? atoi(arguments[4]) : 0;
     pthread_t ids[16];
     struct result results[16], slowest = {0, 0, 0};
     pthread_barrier_init(&start, NULL, (unsigned)threads);
     for (int i = 0; i < threads; i++)
-        pthread_create(&ids[i], NULL, work, &results[i]);
+        pthread_create(&ids[i], NULL, begin, &results[i]);
     for (int i = 0; i < threads; i++) {
         pthread_join(ids[i], NULL);
         slowest.median = results[i].median > slowest.median ? results[i].median : slowest.median;

@@ -6,7 +6,8 @@ pub const LOG_DIR: &str = "MEMSCOPE_LOG_DIR";
 /// `0` keeps the shim out of Python programs: PyTorch's tensors are recorded, without modules, phases and most categories.
 pub const SHIM: &str = "MEMSCOPE_SHIM";
 
-/// `python` records with each allocation the lines of the Python program that led to it. Set by `memscope run --stacks`.
+/// What is recorded of where in the program an allocation was made: `off` for nothing, `module` (the default) for the module of a
+/// PyTorch program, `python` for the lines of the Python program too, `native` for its machine code. Set by `memscope run --stacks`.
 pub const STACKS: &str = "MEMSCOPE_STACKS";
 
 /// How many places on stacks a process tells at most, below the usual number: for tests of that bound.

@@ -257,6 +257,8 @@ pub mod kind {
     pub const STACK_NODE: u16 = 54;
     /// [`super::Event::Stack`].
     pub const STACK: u16 = 55;
+    /// [`super::Event::StackAddress`].
+    pub const STACK_ADDRESS: u16 = 56;
 }
 
 /// Device ordinal of memory that belongs to no device (pinned host memory), and of one that could not be told.
@@ -321,6 +323,10 @@ pub enum Event {
     /// A place on a stack of the program's own language: `function`, at `line` of `file`, called from node `parent` (0: from
     /// nowhere). Told before its first use, and possibly again. A node without a file is a remark, which `function` is.
     StackNode { node: u64, parent: u64, file: TextId, function: TextId, line: u32 },
+    /// A place on a stack of machine code: `offset` in the address space of the file `module` (where its segments say that they
+    /// belong), called from node `parent` (0: from nowhere). Of a caller, it is the last byte of the call. `module` is a path and what
+    /// identifies its content, see [`crate::module`]. Told before its first use, and possibly again.
+    StackAddress { node: u64, parent: u64, module: TextId, offset: u64 },
     /// What the thread allocates from now on, it allocates at this node; 0 is nowhere. Not `whole`: the real place is deeper, and
     /// there was no room for its nodes.
     Stack { node: u64, whole: bool },
@@ -411,6 +417,9 @@ impl Event {
             Event::Scope { path } => (kind::SCOPE, [0, path.0, 0, 0, 0, 0]),
             Event::StackNode { node, parent, file, function, line } => {
                 (kind::STACK_NODE, [node, parent, file.0, function.0, line as u64, 0])
+            }
+            Event::StackAddress { node, parent, module, offset } => {
+                (kind::STACK_ADDRESS, [node, parent, module.0, 0, offset, 0])
             }
             Event::Stack { node, whole } => (kind::STACK, [node, !whole as u64, 0, 0, 0, 0]),
             Event::Notice { text } => (kind::NOTICE, [0, text.0, 0, 0, 0, 0]),
@@ -512,6 +521,7 @@ impl Event {
                 function: TextId(w[3]),
                 line: w[4] as u32,
             },
+            kind::STACK_ADDRESS => Event::StackAddress { node: w[0], parent: w[1], module: TextId(w[2]), offset: w[4] },
             kind::STACK => Event::Stack { node: w[0], whole: w[1] == 0 },
             kind::NOTICE => Event::Notice { text: TextId(w[1]) },
             kind::NOT_COMPUTED => Event::NotComputed,
@@ -587,6 +597,7 @@ mod tests {
             Event::Step { number: u64::MAX },
             Event::Scope { path: name },
             Event::StackNode { node: u64::MAX, parent: 1, file: name, function: TextId(7), line: u32::MAX },
+            Event::StackAddress { node: u64::MAX, parent: 1, module: name, offset: u64::MAX - 7 },
             Event::Stack { node: 1, whole: false },
             Event::Stack { node: u64::MAX, whole: true },
             Event::Notice { text: name },

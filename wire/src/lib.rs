@@ -12,6 +12,7 @@ pub mod device;
 pub mod env;
 pub mod event;
 pub mod log;
+pub mod module;
 pub mod text;
 
 pub use event::{Category, Event, Measure, MemoryKind, Object, Origin};

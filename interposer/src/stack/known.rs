@@ -24,10 +24,28 @@ const STACK_PLACES: usize = 1 << 16;
 
 /// One place on a stack, seen from the one that it was called from.
 #[derive(Clone, Copy)]
-pub struct Node {
-    pub file: TextId,
-    pub function: TextId,
-    pub line: u32,
+pub enum Node {
+    /// A line of a program's source, or a remark.
+    Line { file: TextId, function: TextId, line: u32 },
+    /// A place in machine code.
+    Address { module: TextId, offset: u64 },
+}
+
+impl Node {
+    /// What tells it from others with the same caller.
+    fn words(self) -> [u64; 3] {
+        match self {
+            Node::Line { file, function, line } => [file.0, function.0, line as u64],
+            Node::Address { module, offset } => [module.0, u64::MAX, offset],
+        }
+    }
+
+    fn event(self, node: u64, parent: u64) -> Event {
+        match self {
+            Node::Line { file, function, line } => Event::StackNode { node, parent, file, function, line },
+            Node::Address { module, offset } => Event::StackAddress { node, parent, module, offset },
+        }
+    }
 }
 
 /// The tables. All zero is empty.
@@ -102,7 +120,8 @@ impl Known {
             return from;
         }
         let mut hash = Hash::new();
-        for word in [from.0, node.file.0, node.function.0, node.line as u64] {
+        hash.add(from.0);
+        for word in node.words() {
             hash.add(word);
         }
         let next = Place((hash.get() & !Place::IN_PART).max(1));
@@ -110,9 +129,7 @@ impl Known {
         if known {
             return next;
         }
-        let Node { file, function, line } = node;
-        let told = self.count.load(Relaxed) < MOST.load(Relaxed)
-            && log::append(&Event::StackNode { node: next.0, parent: from.0, file, function, line }).is_some();
+        let told = self.count.load(Relaxed) < MOST.load(Relaxed) && log::append(&node.event(next.0, from.0)).is_some();
         if !told {
             return from.in_part();
         }

@@ -1,6 +1,6 @@
-//! Which lines of the Python program a thread is at: told right before an allocation that is made elsewhere than the last one.
+//! Which lines of the program a thread is at: told right before an allocation that is made elsewhere than the last one.
 //!
-//! Owns: the switch (`memscope run --stacks python`), the way from the calling thread's frames to a node of the log, and what
+//! Owns: the switch (`memscope run --stacks python` and `native`); of Python programs, the way from the calling thread's frames to a node of the log, and what
 //! stands for a thread of PyTorch's that has no Python frames while it computes a backward pass. Refuses: Python's lock, and any
 //! thread's frames but the caller's own: it is inside C code, so that they stay as they are.
 //!
@@ -12,20 +12,22 @@
 //! | `lines.rs` | the table of lines of a code object |
 //! | `known.rs` | which nodes are in the log, in bounded memory |
 //! | `proof.rs` | what the shim calls, to prove all this before it is used |
+//! | `native/` | the calling thread's machine code |
 
 mod frames;
 mod known;
 mod layout;
 mod lines;
+mod native;
 mod proof;
 mod text;
 
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use memscope_wire::text::MAX_TEXT_BYTES;
 use memscope_wire::{Event, TextId};
 
-use crate::{log, names, state, thread};
+use crate::{creation, log, names, state, thread};
 use frames::{Frame, Hash};
 use known::{Known, Node};
 use layout::Layout;
@@ -36,37 +38,47 @@ const DEEPEST: usize = 128;
 /// Remarks: nodes without a file.
 const BACKWARD: &[u8] = b"<backward>";
 const CUT: &[u8] = b"<deeper>";
+const LOST: &[u8] = b"<lost>";
+const NO_FILE: &[u8] = b"<no file>";
 
-/// Set for good when stacks were asked for and the layout was proved.
-static ON: AtomicBool = AtomicBool::new(false);
+/// What is told, for good: set when it was asked for, and the layout of Python's objects was proved where they are read.
+static ON: AtomicU8 = AtomicU8::new(OFF);
+const OFF: u8 = 0;
+const PYTHON: u8 = 1;
+const NATIVE: u8 = 2;
 
 /// Says where the thread is, if stacks are wanted and it is elsewhere than at its last allocation.
 #[inline(always)]
 pub fn settle() {
-    if ON.load(Relaxed) {
-        arrive();
+    let on = ON.load(Relaxed);
+    if on != OFF {
+        arrive(on);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn arrive() {
-    let (Some((state, log)), Some(layout), Some(known)) = (state::recording(), layout::get(), known::get()) else {
-        return;
-    };
+fn arrive(on: u8) {
+    let (Some((state, log)), Some(known)) = (state::recording(), known::get()) else { return };
     let thread = thread::current();
     if thread.generation.get() != state.generation.load(Relaxed) {
         // Else the first event would make the thread forget what is said here.
         log::introduce(state, log, thread);
     }
-    let now = match own(layout, known) {
-        Place::NOWHERE => known.backward(),
-        place => place,
-    };
+    let now = if on == NATIVE { native::own(known) } else { in_python(known) };
     if now.0 != thread.recorded_stack.get()
         && log::append(&Event::Stack { node: now.node(), whole: now.is_whole() }).is_some()
     {
         thread.recorded_stack.set(now.0);
+    }
+}
+
+/// Where the calling thread is in a Python program.
+fn in_python(known: &Known) -> Place {
+    let Some(layout) = layout::get() else { return Place::NOWHERE };
+    match own(layout, known) {
+        Place::NOWHERE => known.backward(),
+        place => place,
     }
 }
 
@@ -133,7 +145,7 @@ fn tell(layout: &Layout, known: &Known) -> Place {
         let mut buffer = [0; MAX_TEXT_BYTES];
         let file = names::identify_text(frame.file(layout, &mut buffer));
         let function = names::identify_text(frame.function(layout, &mut buffer));
-        place = known.go(place, Node { file, function, line: frame.line(layout) });
+        place = known.go(place, Node::Line { file, function, line: frame.line(layout) });
         if !place.is_whole() {
             break;
         }
@@ -144,13 +156,13 @@ fn tell(layout: &Layout, known: &Known) -> Place {
 impl Known {
     /// Where a remark leads to.
     fn remark(&self, from: Place, text: &[u8]) -> Place {
-        self.go(from, Node { file: TextId::NONE, function: names::identify_text(text), line: 0 })
+        self.go(from, Node::Line { file: TextId::NONE, function: names::identify_text(text), line: 0 })
     }
 }
 
 /// A backward pass begins: what other threads allocate in it is the calling thread's doing. What was so before.
 pub fn begin_backward() -> u64 {
-    let (true, Some(layout), Some(known)) = (ON.load(Acquire), layout::get(), known::get()) else { return 0 };
+    let (PYTHON, Some(layout), Some(known)) = (ON.load(Acquire), layout::get(), known::get()) else { return 0 };
     let here = own(layout, known);
     let place = if here == Place::NOWHERE || !here.is_whole() { here } else { known.remark(here, BACKWARD) };
     known.set_backward(place).0
@@ -158,12 +170,24 @@ pub fn begin_backward() -> u64 {
 
 /// It ends.
 pub fn end_backward(before: u64) {
-    if let (true, Some(known)) = (ON.load(Acquire), known::get()) {
+    if let (PYTHON, Some(known)) = (ON.load(Acquire), known::get()) {
         known.set_backward(Place(before));
     }
 }
 
-/// Stacks are told from now on.
+/// Stacks of Python are told from now on.
 fn switch_on() {
-    ON.store(true, Release);
+    ON.store(PYTHON, Release);
+}
+
+/// Stacks of machine code are told from now on, if the environment asks for them and it can be done. To be called when a log is open.
+pub fn begin() {
+    let Some(most) = creation::wants_native_stacks() else { return };
+    if known::make(most) && native::make() {
+        ON.store(NATIVE, Release);
+    } else {
+        let text =
+            b"native stacks are not recorded: there is no memory for their tables, or the kernel is older than 4.14";
+        log::append(&Event::Notice { text: names::identify_text(text) });
+    }
 }

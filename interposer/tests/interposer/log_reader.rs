@@ -168,6 +168,9 @@ impl Log {
                 Event::StackNode { node, parent, file, function, line } => {
                     format!("place {node:x}: {}:{line}, {}, from {parent:x}", text(file), text(function))
                 }
+                Event::StackAddress { node, parent, module, offset } => {
+                    format!("place {node:x}: {}+{offset:x}, from {parent:x}", text(module))
+                }
                 Event::Stack { node, whole } => format!("in place {node:x}{}", if whole { "" } else { " or deeper" }),
                 Event::Notice { text: what } => format!("notice {}", text(what)),
                 Event::Framework => "framework".to_owned(),
@@ -181,7 +184,8 @@ impl Log {
     }
 
     /// Whole texts by hash; checks that each is complete before its first use.
-    fn texts(&self) -> HashMap<u64, Vec<u8>> {
+    /// Every text by its id; all that are used are there.
+    pub fn texts(&self) -> HashMap<u64, Vec<u8>> {
         let mut texts: HashMap<u64, Vec<u8>> = HashMap::new();
         let mut missing: HashMap<u64, usize> = HashMap::new();
         for event in self.events() {

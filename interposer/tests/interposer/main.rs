@@ -19,6 +19,7 @@ mod adversity;
 mod library;
 mod log_reader;
 mod look_ups;
+mod native;
 mod processes;
 mod pythons;
 mod recording;

@@ -109,7 +109,12 @@ pub fn linked_program(name: &str) -> PathBuf {
 
 /// A library of `<name>.c`.
 pub fn library(name: &str, arguments: &[&str]) -> PathBuf {
-    once(scratch().join("programs").join(format!("lib{name}.so")), |path| {
+    library_of(name, "", arguments)
+}
+
+/// The same, one of several that are built from a source with different arguments.
+pub fn library_of(name: &str, label: &str, arguments: &[&str]) -> PathBuf {
+    once(scratch().join("programs").join(format!("lib{name}{label}.so")), |path| {
         let source = sources().join(format!("{name}.c"));
         succeed(compiler().args(["-shared", "-fPIC"]).arg("-o").arg(path).arg(source).args(arguments).arg("-ldl"));
     })

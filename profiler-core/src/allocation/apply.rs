@@ -6,6 +6,7 @@
 use memscope_wire::{Category, Event, Origin, Record, TextId};
 
 use crate::journal::entry::{Entry, ProcessIndex};
+use crate::symbols;
 
 use super::device::{Device, canonical, uuid_text};
 use super::model::{Changes, Failure, Marker, MarkerKind, Model, Retag};
@@ -166,6 +167,7 @@ impl Model {
                     self.doubts.over_limit += 1;
                 }
             }
+            Event::StackAddress { node, parent, module, offset } => self.stack_address(node, parent, module, offset),
             Event::Stack { node, whole } => {
                 let thread = process.threads.entry(at.thread).or_default();
                 (thread.stack, thread.stack_in_part) = (self.stacks.number(node), !whole);
@@ -207,6 +209,22 @@ impl Model {
                 self.step_begins(at.process, changes);
                 self.mark(at.process, MarkerKind::Step(step), changes);
             }
+        }
+    }
+
+    /// A place in machine code: the lines behind it, where they are wanted.
+    fn stack_address(&mut self, node: u64, parent: u64, module: TextId, address: u64) {
+        if self.stacks.knows(node) {
+            return;
+        }
+        let module = self.names.number(module);
+        let module = self.names.text(module);
+        let places = match &mut self.symbols {
+            Some(symbols) => symbols.places(&module, address),
+            None => vec![symbols::unknown(&module, address)],
+        };
+        if !self.stacks.add_places(node, parent, &places, &mut self.names) {
+            self.doubts.over_limit += 1;
         }
     }
 

@@ -10,6 +10,7 @@ use memscope_wire::{Category, MemoryKind, Origin};
 use crate::journal::entry::{Nanoseconds, ProcessIndex, SessionEnd, SessionInfo, TelemetrySample};
 use crate::ledger::{CATEGORIES, EventRows, Sum};
 use crate::report::Report;
+use crate::symbols::Symbols;
 
 use super::device::Device;
 use super::doubts::Doubts;
@@ -29,6 +30,8 @@ pub struct Model {
     pub(crate) names: Names,
     pub(crate) scopes: Scopes,
     pub(crate) stacks: Stacks,
+    /// What finds the lines behind addresses, where they are wanted.
+    pub(crate) symbols: Option<Symbols>,
     /// By the name of a module's path: its scope.
     pub(crate) paths: HashMap<u32, u32>,
     /// What hooks could not do, as sentences.
@@ -216,6 +219,11 @@ impl Model {
     /// A session of which nothing is known yet.
     pub fn new() -> Model {
         Model { names: Names::new(), ..Model::default() }
+    }
+
+    /// The same, which finds the lines behind places in machine code: it reads the files of the profiled program.
+    pub fn with_symbols() -> Model {
+        Model { symbols: Some(Symbols::default()), ..Model::new() }
     }
 
     /// Says that the journal broke off, and why; reports carry it as a finding. More than one reason may be given.

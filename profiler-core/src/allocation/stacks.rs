@@ -4,18 +4,20 @@
 
 use std::collections::HashMap;
 
+use crate::symbols::Place;
+
 use super::names::Names;
 
 /// One place: a line of a function, and where that was called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct StackNode {
     /// The node of the caller; [`Stacks::NOWHERE`] for the outermost.
     pub parent: u32,
-    /// File, a name; 0 of a remark, which `function` is.
+    /// File, a name; 0 of a remark, which `function` is. Of machine code without debug information, the file of the code.
     pub file: u32,
     /// Line in the file, from 1; 0 where there is none.
     pub line: u32,
-    /// Qualified name of the function, a name.
+    /// Qualified name of the function, a name; `+0x12ab`, an address in the file, where it is not known.
     pub function: u32,
 }
 
@@ -24,11 +26,13 @@ pub struct StackNode {
 pub struct Stacks {
     nodes: Vec<StackNode>,
     numbers: HashMap<u64, u32>,
+    /// By content: the nodes that stand for addresses, many of which are one line.
+    lines: HashMap<StackNode, u32>,
 }
 
 impl Default for Stacks {
     fn default() -> Self {
-        Stacks { nodes: vec![StackNode::default()], numbers: HashMap::new() }
+        Stacks { nodes: vec![StackNode::default()], numbers: HashMap::new(), lines: HashMap::new() }
     }
 }
 
@@ -59,6 +63,30 @@ impl Stacks {
         }
         self.numbers.insert(id, self.nodes.len() as u32);
         self.nodes.push(StackNode { parent: self.number(parent), ..node });
+        true
+    }
+
+    /// True when the node with this id in logs is known.
+    pub(crate) fn knows(&self, id: u64) -> bool {
+        id == 0 || self.numbers.contains_key(&id)
+    }
+
+    /// Takes in the node with this id in logs, which stands for these places, the outermost first. False when there is no room.
+    pub(crate) fn add_places(&mut self, id: u64, parent: u64, places: &[Place], names: &mut Names) -> bool {
+        let mut at = self.number(parent);
+        for place in places {
+            let (file, function) = (names.number_of(&place.file), names.number_of(&place.function));
+            let node = StackNode { parent: at, file, line: place.line, function };
+            let next = self.nodes.len() as u32;
+            if next as usize > MOST_NODES && !self.lines.contains_key(&node) {
+                return false;
+            }
+            at = *self.lines.entry(node).or_insert(next);
+            if at == next {
+                self.nodes.push(node);
+            }
+        }
+        self.numbers.insert(id, at);
         true
     }
 
@@ -103,6 +131,10 @@ impl Stacks {
             return function;
         }
         let (file, line) = (short(&names.text(node.file)).to_owned(), node.line);
+        if line == 0 {
+            let address = function.starts_with("+0x");
+            return if address { format!("{file}{function}") } else { format!("{function} ({file})") };
+        }
         if function == "<module>" { format!("{file}:{line}") } else { format!("{file}:{line} in {function}") }
     }
 }
@@ -119,8 +151,34 @@ fn short(file: &str) -> &str {
 
 const INSTALLED: [&str; 2] = ["/site-packages/", "/dist-packages/"];
 
+/// How the paths of sources and machine code begin that come with the system, a compiler or CUDA.
+const SYSTEM: [&str; 16] = [
+    "/lib/",
+    "/lib32/",
+    "/lib64/",
+    "/usr/include/",
+    "/usr/lib/",
+    "/usr/lib32/",
+    "/usr/lib64/",
+    "/usr/libexec/",
+    "/usr/local/cuda",
+    "/usr/src/",
+    "/opt/nvidia/",
+    "/rustc/",
+    // Sources of the C library, as its makers wrote their paths.
+    "./csu/",
+    "./elf/",
+    "./nptl/",
+    "../sysdeps/",
+];
+/// What else is in such paths.
+const OF_OTHERS: [&str; 3] = ["/.cargo/registry/", "/.cargo/git/", "/rustlib/src/rust/"];
+
 /// True for what is no code of the program's own: what is installed, Python's own library, and what is made up by these.
 fn is_library(file: &str) -> bool {
+    if SYSTEM.iter().any(|begin| file.starts_with(begin)) || OF_OTHERS.iter().any(|part| file.contains(part)) {
+        return true;
+    }
     let standard = file.match_indices("/lib/python").any(|(at, found)| {
         let rest = file[at + found.len()..].trim_start_matches(|char: char| char.is_ascii_digit() || char == '.');
         rest.starts_with('/')
@@ -222,6 +280,15 @@ mod tests {
             ("<string>", false),
             ("/home/lib/python-games/train.py", false),
             ("train.py", false),
+            ("./train.py", false),
+            ("/home/me/src/train.cpp", false),
+            ("/home/me/build/libmodel.so", false),
+            ("/usr/include/c++/12/bits/stl_vector.h", true),
+            ("/usr/lib/x86_64-linux-gnu/libc.so.6", true),
+            ("/usr/local/cuda-13.0/lib64/libcudart.so.13", true),
+            ("/rustc/0123/library/core/src/ops/function.rs", true),
+            ("/home/me/.cargo/registry/src/index/cudarc-0.19.10/src/driver.rs", true),
+            ("./nptl/pthread_create.c", true),
         ] {
             assert_eq!(is_library(file), expected, "{file}");
         }

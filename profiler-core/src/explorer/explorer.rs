@@ -51,6 +51,11 @@ impl Explorer {
         Explorer::over(Model::new(), limits)
     }
 
+    /// The same, which finds the lines behind places in machine code.
+    pub fn with_symbols(limits: Limits) -> Explorer {
+        Explorer::over(Model::with_symbols(), limits)
+    }
+
     pub(super) fn over(model: Model, limits: Limits) -> Explorer {
         Explorer {
             model,

@@ -149,7 +149,7 @@ impl Following {
     }
 
     fn new(folder: SessionFolder, limits: Limits) -> Following {
-        let mut explorer = Explorer::new(limits);
+        let mut explorer = Explorer::with_symbols(limits);
         let entries = match recover::entries(&folder) {
             Ok(entries) => Some(entries),
             Err(error) => {

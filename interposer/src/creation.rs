@@ -1,20 +1,24 @@
 //! The log's file: its name, its mapping, its header.
 //!
 //! Owns: `<folder>/<pid>-<start time>-<exec count>.log`, created once in a process at its first recorded call, never at load.
-//! Refuses: to retry: when the folder is missing or not writable the process is not recorded.
+//! Refuses: to retry: when the folder is missing or not writable the process is not recorded. Where it can, it leaves an empty
+//! file whose name says why.
 //!
-//! The descriptor is kept for growing the file, at a number that programs rarely use. Programs close descriptors that they do
+//! The descriptor is kept for growing the file, at a number that programs rarely use; where RLIMIT_NOFILE allows no such number
+//! none is kept, because the program's next file must have the number that it would have. Programs close descriptors that they do
 //! not know, and may open other files at the number: it is compared with the file before each use, and the file is opened
 //! again by its path when it is gone. A log that was deleted grows no more: a process that outlives its session must not
 //! fill a file that nobody can see.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::Ordering::{Relaxed, Release};
-use memscope_wire::log::{CHUNK_SLOTS, FILE_SUFFIX, HEADER_BYTES, MAGIC, MAX_SLOTS, SLOT_BYTES, VERSION};
+use memscope_wire::log::{
+    CHUNK_SLOTS, FILE_SUFFIX, HEADER_BYTES, MAGIC, MAX_SLOTS, REFUSAL_SUFFIX, Refusal, SLOT_BYTES, VERSION,
+};
 use memscope_wire::{Event, LogHeader, env};
 
 use crate::state::State;
-use crate::{clock, framework, log, system, table, thread};
+use crate::{clock, confinement, framework, log, system, table, thread};
 
 /// Where the descriptor is moved to: below the usual soft limit of 1024, above what programs reach.
 const LOWEST_DESCRIPTOR: c_int = 960;
@@ -70,7 +74,7 @@ impl Path {
     }
 
     /// The path as system calls want it.
-    fn as_c_str(&self) -> &CStr {
+    pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
     }
 }
@@ -100,6 +104,7 @@ const LOG_DIR: [u8; env::LOG_DIR.len() + 1] = terminated(env::LOG_DIR);
 const STACKS: [u8; env::STACKS.len() + 1] = terminated(env::STACKS);
 const STACK_NODES: [u8; env::STACK_NODES.len() + 1] = terminated(env::STACK_NODES);
 const SHIM: [u8; env::SHIM.len() + 1] = terminated(env::SHIM);
+const DEEPBIND: [u8; env::DEEPBIND.len() + 1] = terminated(env::DEEPBIND);
 
 /// True when the environment asks for a log.
 pub fn is_asked_for() -> bool {
@@ -109,6 +114,11 @@ pub fn is_asked_for() -> bool {
 /// True unless the environment keeps the shim out of Python programs.
 pub fn wants_shim() -> bool {
     CStr::from_bytes_with_nul(&SHIM).ok().and_then(variable) != Some(b"0")
+}
+
+/// True when the environment takes RTLD_DEEPBIND away.
+pub fn forbids_deep_binding() -> bool {
+    CStr::from_bytes_with_nul(&DEEPBIND).ok().and_then(variable) == Some(b"0")
 }
 
 /// `None` unless the environment asks for stacks of Python; else how many nodes it allows, where it says so.
@@ -140,30 +150,88 @@ pub fn create(state: &State) -> bool {
         Some(folder) if !folder.is_empty() => folder,
         _ => return false,
     };
-    let start_time = start_time();
-    let pid = system::process_id();
+    let name = Name { folder, pid: system::process_id(), start_time: start_time() };
     // SAFETY: only the thread that opens the log comes here, and `log` is not set yet.
     let path = unsafe { &mut *state.path.get() };
-    let Some((descriptor, exec_count)) = create_file(path, folder, pid, start_time) else { return false };
+    match open(state, path, &name) {
+        Ok(()) => true,
+        Err(Some(refusal)) => {
+            name.leave(path, refusal);
+            false
+        }
+        Err(None) => false,
+    }
+}
+
+/// Leaves word, at an orderly end without a log, why there is none.
+pub fn leave(state: &State, refusal: Refusal) {
+    if let Some(folder) =
+        CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable).filter(|folder| !folder.is_empty())
+    {
+        let name = Name { folder, pid: system::process_id(), start_time: start_time() };
+        // SAFETY: the caller has made sure that nobody opens a log any more.
+        name.leave(unsafe { &mut *state.path.get() }, refusal);
+    }
+}
+
+/// What the names of this process's files are made of.
+struct Name {
+    folder: &'static [u8],
+    pid: u32,
+    start_time: u64,
+}
+
+impl Name {
+    /// Makes `path` that of this process's files, up to what tells them apart; its length.
+    fn stem(&self, path: &mut Path) -> Option<usize> {
+        path.truncate(0);
+        let whole = path.push(self.folder)
+            && path.push(b"/")
+            && path.push_number(self.pid as u64)
+            && path.push(b"-")
+            && path.push_number(self.start_time)
+            && path.push(b"-");
+        whole.then_some(path.length)
+    }
+
+    /// Leaves an empty file that says why there is no log: one call that opens and one that closes, nothing else.
+    fn leave(&self, path: &mut Path, refusal: Refusal) {
+        if self.stem(path).is_some()
+            && path.push(refusal.name().as_bytes())
+            && path.push(REFUSAL_SUFFIX.as_bytes())
+            && let Ok(descriptor) =
+                system::open(path.as_c_str(), libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC, 0o600)
+        {
+            system::close(descriptor);
+        }
+    }
+}
+
+/// Opens the log. The error says why there is none, where that can be told.
+fn open(state: &State, path: &mut Path, name: &Name) -> Result<(), Option<Refusal>> {
+    if confinement::is_confined() {
+        return Err(None);
+    }
+    let (descriptor, exec_count) = create_file(path, name)?;
     let Some((log, capacity)) = map_header(state, descriptor) else {
         system::close(descriptor);
         system::unlink(path.as_c_str());
-        return false;
+        return Err(Some(Refusal::AddressSpace));
     };
     state.capacity.store(capacity, Relaxed);
     let (device, inode) = system::identity(descriptor).unwrap_or((0, 0));
     state.file_device.store(device, Relaxed);
     state.file_inode.store(inode, Relaxed);
-    state.descriptor.store(descriptor, Relaxed);
     // SAFETY: the header is mapped, its space is allocated, and nobody else knows it yet.
-    unsafe { fill_header(log, state, pid, start_time, exec_count) };
+    unsafe { fill_header(log, state, name, exec_count) };
     // SAFETY: as above.
     let header = unsafe { &*log };
-    if log::grow(state, header, CHUNK_SLOTS) {
+    if log::grow_file(state, header, CHUNK_SLOTS, descriptor) {
         log::populate(state, header, 0);
     } else {
         state.full.store(1, Relaxed);
     }
+    keep(state, descriptor);
     header.magic.store(MAGIC, Release);
     log::introduce(state, log, thread::current());
     let describe = |event: &Event| {
@@ -174,44 +242,39 @@ pub fn create(state: &State) -> bool {
     framework::describe(describe);
     log::settle_lost(state, header);
     state.log.store(log, Release);
-    true
+    Ok(())
 }
 
 /// Creates the first file of this process's names that does not exist, with room for the header.
-fn create_file(path: &mut Path, folder: &[u8], pid: u32, start_time: u64) -> Option<(c_int, u32)> {
-    path.truncate(0);
-    let whole = path.push(folder)
-        && path.push(b"/")
-        && path.push_number(pid as u64)
-        && path.push(b"-")
-        && path.push_number(start_time)
-        && path.push(b"-");
-    if !whole || system::limit(libc::RLIMIT_FSIZE) < HEADER_BYTES as u64 {
-        return None;
-    }
-    let stem = path.length;
+fn create_file(path: &mut Path, name: &Name) -> Result<(c_int, u32), Option<Refusal>> {
+    let stem = name.stem(path).ok_or(None)?;
     for exec_count in 0..MOST_EXECS {
         path.truncate(stem);
         if !path.push_number(exec_count as u64) || !path.push(FILE_SUFFIX.as_bytes()) {
-            return None;
+            return Err(None);
         }
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         match system::open(path.as_c_str(), flags, 0o600) {
             Ok(descriptor) => {
                 // The program's umask may have taken away what a later opening needs.
                 system::set_mode(descriptor, 0o600);
-                if system::allocate(descriptor, 0, HEADER_BYTES as u64).is_err() {
-                    system::close(descriptor);
-                    system::unlink(path.as_c_str());
-                    return None;
-                }
-                return Some((system::move_descriptor(descriptor, LOWEST_DESCRIPTOR), exec_count));
+                let refusal = if system::limit(libc::RLIMIT_FSIZE) < HEADER_BYTES as u64 {
+                    Refusal::FileSize
+                } else if system::allocate(descriptor, 0, HEADER_BYTES as u64).is_err() {
+                    Refusal::Room
+                } else {
+                    return Ok((descriptor, exec_count));
+                };
+                system::close(descriptor);
+                system::unlink(path.as_c_str());
+                return Err(Some(refusal));
             }
             Err(system::Errno(libc::EEXIST)) => {}
-            Err(_) => return None,
+            Err(system::Errno(libc::ENOSPC | libc::EDQUOT)) => return Err(Some(Refusal::Room)),
+            Err(_) => return Err(None),
         }
     }
-    None
+    Err(None)
 }
 
 /// Reserves address space for the whole log: the largest of 64 GiB, 32, … that the process's limits allow. The header's
@@ -243,7 +306,8 @@ fn map_header(state: &State, descriptor: c_int) -> Option<(*mut LogHeader, u64)>
 ///
 /// # Safety
 /// `log` is mapped and writable, and known to nobody else.
-unsafe fn fill_header(log: *mut LogHeader, state: &State, pid: u32, start_time: u64, exec_count: u32) {
+unsafe fn fill_header(log: *mut LogHeader, state: &State, name: &Name, exec_count: u32) {
+    let Name { pid, start_time, .. } = *name;
     let clock = clock::choose();
     let (ticks, nanoseconds) = clock::calibrate(clock);
     state.clock.store(clock, Relaxed);
@@ -268,12 +332,13 @@ unsafe fn fill_header(log: *mut LogHeader, state: &State, pid: u32, start_time: 
     }
 }
 
-/// A descriptor of the log's file: the one that was kept if it still is that, else a new one.
-pub fn descriptor(state: &State) -> Option<c_int> {
+/// Gives `work` a descriptor of the log's file: the one that was kept if it still is that, else a new one. `None` when there is
+/// none to be had.
+pub fn with_descriptor<T>(state: &State, work: impl FnOnce(c_int) -> T) -> Option<T> {
     let file = (state.file_device.load(Relaxed), state.file_inode.load(Relaxed));
     let kept = state.descriptor.load(Relaxed);
     if system::identity(kept) == Some(file) {
-        return Some(kept);
+        return Some(work(kept));
     }
     // SAFETY: the path was written before the log was shown, and is not written again.
     let path = unsafe { &*state.path.get() };
@@ -282,10 +347,17 @@ pub fn descriptor(state: &State) -> Option<c_int> {
         system::close(opened);
         return None;
     }
+    let result = work(opened);
     // Two threads may do this at once: the number of one of them is forgotten, and stays open until exec.
-    let moved = system::move_descriptor(opened, LOWEST_DESCRIPTOR);
-    state.descriptor.store(moved, Relaxed);
-    Some(moved)
+    keep(state, opened);
+    Some(result)
+}
+
+/// Keeps a descriptor of the log's file at a number that programs rarely use; closes it where there is none to be had.
+fn keep(state: &State, descriptor: c_int) {
+    let moved = system::duplicate(descriptor, LOWEST_DESCRIPTOR);
+    system::close(descriptor);
+    state.descriptor.store(moved.unwrap_or(-1), Relaxed);
 }
 
 /// Rank in a distributed job, from the launcher's environment; -1 when there is none.

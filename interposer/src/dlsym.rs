@@ -9,24 +9,22 @@
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::AtomicPtr;
-use core::sync::atomic::Ordering::{Acquire, Release};
 
+use crate::linker::{self, Function};
 use crate::{module, table};
 
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
-static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// The real one in the eyes of the program: another preloaded library may stand in the way too.
+static REAL: Function = Function::next(c"dlsym");
 
 /// What the program gets: returned in rax and rdx.
 #[repr(C)]
 struct Answer {
     value: *mut c_void,
-    /// 0: ask the real dlsym in the caller's name. 1: `value` is the answer.
+    /// 0: ask the real dlsym, at `value`, in the caller's name. 1: `value` is the answer.
     decided: usize,
 }
-
-const ASK_THE_REAL_ONE: Answer = Answer { value: null_mut(), decided: 0 };
 
 /// Stands in the way of the C library's `dlsym`.
 ///
@@ -48,36 +46,38 @@ pub unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut
         "pop rdi",
         "test rdx, rdx",
         "jnz 2f",
-        "jmp qword ptr [rip + {real}]",
+        "jmp rax",
         "2:",
         "ret",
         answer = sym answer,
-        real = sym REAL,
     )
 }
 
 /// Decides a look-up of the code at `caller`.
 unsafe extern "C" fn answer(handle: *mut c_void, name: *const c_char, caller: usize) -> Answer {
     let nothing = Answer { value: null_mut(), decided: 1 };
-    if find_real().is_null() {
+    let real_one = REAL.find();
+    if real_one.is_null() {
         return nothing;
     }
+    let ask_the_real_one = Answer { value: real_one, decided: 0 };
     // SAFETY: dlsym's name is terminated; a null one is the real dlsym's to judge.
-    let Some(function) = (unsafe { in_table(name) }) else { return ASK_THE_REAL_ONE };
+    let Some(function) = (unsafe { in_table(name) }) else { return ask_the_real_one };
     if module::is_driver_or_ours(caller) {
-        return ASK_THE_REAL_ONE;
+        return ask_the_real_one;
     }
     if handle == libc::RTLD_NEXT {
         // What follows the caller may be this library, whose hook is then right, if there is a driver to hook.
         if module::driver_is_loaded() || !module::next_then_driver(function.name).is_null() {
-            return ASK_THE_REAL_ONE;
+            return ask_the_real_one;
         }
         return undefined(function.name);
     }
-    let found = real(handle, function.name);
+    // SAFETY: the address is that of a dlsym, and the name is terminated.
+    let found = unsafe { core::mem::transmute::<*mut c_void, Dlsym>(real_one)(handle, function.name.as_ptr()) };
     if found.is_null() {
         // Once more in the caller's name, for its dlerror().
-        return ASK_THE_REAL_ONE;
+        return ask_the_real_one;
     }
     let found = if module::is_ours(found as usize) {
         // RTLD_DEFAULT or dlopen(NULL): found our export, which is there even if no driver is.
@@ -90,7 +90,7 @@ unsafe extern "C" fn answer(handle: *mut c_void, name: *const c_char, caller: us
 
 /// Null, with a dlerror() that says so.
 fn undefined(name: &CStr) -> Answer {
-    Answer { value: real(libc::RTLD_NEXT, name), decided: 1 }
+    Answer { value: linker::look_up(libc::RTLD_NEXT, name), decided: 1 }
 }
 
 /// The row of a name.
@@ -109,43 +109,4 @@ unsafe fn in_table(name: *const c_char) -> Option<&'static table::Function> {
         }
         table::find(CStr::from_ptr(name))
     }
-}
-
-/// The real dlsym, in the name of this library.
-#[inline(never)]
-pub fn real(handle: *mut c_void, name: &CStr) -> *mut c_void {
-    let real = find_real();
-    if real.is_null() {
-        return null_mut();
-    }
-    // SAFETY: the address is that of a dlsym, and the name is terminated.
-    let found = unsafe { core::mem::transmute::<*mut c_void, Dlsym>(real)(handle, name.as_ptr()) };
-    // The call must not become a jump: RTLD_NEXT would see our caller's return address, which is in this library too only as
-    // long as nobody inlines or exports it.
-    core::hint::black_box(found)
-}
-
-/// Address of the real dlsym: that of the next library in the order of look-up.
-fn find_real() -> *mut c_void {
-    let known = REAL.load(Acquire);
-    if !known.is_null() {
-        return known;
-    }
-    search()
-}
-
-#[cold]
-#[inline(never)]
-fn search() -> *mut c_void {
-    // glibc since 2.34, x86-64 before, aarch64 before.
-    for version in [c"GLIBC_2.34", c"GLIBC_2.2.5", c"GLIBC_2.17"] {
-        // SAFETY: terminated strings; dlvsym is not ours, so this reaches the C library.
-        let found = unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), version.as_ptr()) };
-        let found = core::hint::black_box(found);
-        if !found.is_null() {
-            REAL.store(found, Release);
-            return found;
-        }
-    }
-    null_mut()
 }

@@ -22,7 +22,7 @@ use crate::python;
 use crate::scope;
 use crate::state::{self, State};
 use crate::table::{Row, with_rows};
-use crate::thread;
+use crate::thread::{self, Frame};
 
 /// What a call asked for.
 #[derive(Clone, Copy)]
@@ -58,8 +58,8 @@ fn allocate(
     granted: impl FnOnce() -> Option<(u64, u64)>,
 ) -> c_int {
     let Some(real) = request.row.real() else { return no_driver() };
-    let thread = thread::current();
-    if !thread.enter() {
+    let (thread, frame) = (thread::current(), Frame::default());
+    if !thread.enter(&frame) {
         return call(real);
     }
     let result = call(real);
@@ -82,8 +82,8 @@ fn observe(
     event: impl FnOnce(&'static State, c_int) -> Option<Event>,
 ) -> c_int {
     let Some(real) = row.real() else { return no_driver() };
-    let thread = thread::current();
-    if !thread.enter() {
+    let (thread, frame) = (thread::current(), Frame::default());
+    if !thread.enter(&frame) {
         return call(real);
     }
     let result = call(real);
@@ -142,9 +142,9 @@ fn release(row: Row, address: u64, stream: u64, call: impl FnOnce(*const c_void)
 #[inline(always)]
 fn give_back(row: Row, address: u64, event: &Event, call: impl FnOnce(*const c_void) -> c_int) -> c_int {
     let Some(real) = row.real() else { return no_driver() };
-    let thread = thread::current();
+    let (thread, frame) = (thread::current(), Frame::default());
     // Freeing null gives nothing back.
-    if address == 0 || !thread.enter() {
+    if address == 0 || !thread.enter(&frame) {
         return call(real);
     }
     let slot = log::append(event);
@@ -351,8 +351,11 @@ unsafe fn made_array(
     levels: c_uint,
     result: c_int,
 ) -> Option<Event> {
-    // SAFETY: the driver has read it.
-    let size = matches!(result, SUCCESS | OUT_OF_MEMORY).then(|| unsafe { &*description }.bytes(levels))?;
+    if !matches!(result, SUCCESS | OUT_OF_MEMORY) {
+        return None;
+    }
+    // SAFETY: null, or what the driver has read.
+    let size = unsafe { description.as_ref() }?.bytes(levels);
     let place = (driver::preserving_errno(|| driver::current_device(state)), MemoryKind::Device);
     // SAFETY: the caller's promise.
     unsafe { made(row, state, out, size, place, result) }
@@ -362,10 +365,12 @@ macro_rules! created {
     ($name:ident) => {
         hook! { $name(out: *mut u64, bytes: usize, properties: *const Properties, flags: u64) |call| {
             observe(Row::$name, call, |state, result| {
-                // SAFETY: the driver has read `properties` unless it refused the call for them.
-                let place = matches!(result, SUCCESS | OUT_OF_MEMORY).then(|| unsafe { &*properties })?;
-                let place = match place.location {
-                    ON_DEVICE => (place.id as u32, MemoryKind::Device),
+                if !matches!(result, SUCCESS | OUT_OF_MEMORY) {
+                    return None;
+                }
+                // SAFETY: null, or what the driver has read.
+                let place = match unsafe { properties.as_ref() } {
+                    Some(place) if place.location == ON_DEVICE => (place.id as u32, MemoryKind::Device),
                     _ => (NO_DEVICE, MemoryKind::Host),
                 };
                 // SAFETY: after a success the driver has filled `out`.

@@ -11,7 +11,9 @@
 //! | --- | --- |
 //! | `table.rs` | the one table of hooked functions, and the real function behind each row |
 //! | `dlsym.rs` | look-up by `dlsym`: the exported, naked `dlsym` |
+//! | `dlopen.rs` | the exported, naked `dlopen`: RTLD_DEEPBIND |
 //! | `proc_address.rs` | look-up by `cuGetProcAddress` |
+//! | `linker.rs` | the dynamic linker's own functions, of whatever version |
 //! | `module.rs` | who owns an address; libcuda's handle, pinned |
 //! | `hooks.rs` | the bodies of the hooks: what is recorded before and after the real call |
 //! | `driver.rs` | what the hooks ask the driver themselves: device, sizes, identity |
@@ -26,6 +28,7 @@
 //! | `names.rs` | names travel once, then as a hash |
 //! | `log.rs` | claims a slot, writes it, commits it; grows the file |
 //! | `state.rs` | the page that a forked child does not inherit, and how a log is opened in it |
+//! | `confinement.rs` | the exported, naked `prctl`: programs that filter their system calls |
 //! | `creation.rs` | the file: its name, its mapping, its header |
 //! | `thread.rs` | the thread's own words: its id, and whether it is inside a hook |
 //! | `clock.rs` | ticks, and their calibration |
@@ -40,17 +43,22 @@
 #![cfg_attr(test, allow(dead_code))]
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
-compile_error!("the interposer is written for x86-64 Linux with glibc: dlsym.rs, thread.rs and system.rs need a port");
+compile_error!(
+    "the interposer is written for x86-64 Linux with glibc: dlsym.rs, dlopen.rs, thread.rs and system.rs need a port"
+);
 
 mod api;
 mod callables;
 mod clock;
+mod confinement;
 mod creation;
+mod dlopen;
 mod dlsym;
 mod driver;
 mod framework;
 mod hooks;
 mod interpreter;
+mod linker;
 mod log;
 mod module;
 mod names;

@@ -9,13 +9,14 @@
 //! that nobody meets the edge. While memscope records it is done further ahead by memscope, and there is nothing left to do
 //! but to map the pages.
 
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, SLOT_BYTES};
+use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, Refusal, SLOT_BYTES};
 use memscope_wire::{Event, LogHeader, Slot};
 
 use crate::state::{self, State};
 use crate::thread::{self, Thread};
-use crate::{clock, creation, system};
+use crate::{clock, confinement, creation, dlopen, module, system};
 
 /// Slots whose pages are made present in the process at a time (64 KiB), ahead of their use: a page fault in the hook of
 /// every 64th event costs more than the event.
@@ -42,7 +43,7 @@ pub fn append(event: &Event) -> Option<u64> {
 #[cold]
 #[inline(never)]
 pub fn introduce(state: &State, log: *const LogHeader, thread: &Thread) {
-    thread.id.set(system::thread_id());
+    thread.id.set(thread.number());
     thread.generation.set(state.generation.load(Relaxed));
     thread.recorded_scope.set(0);
     thread.recorded_stack.set(0);
@@ -135,7 +136,9 @@ pub fn populate(state: &State, header: &LogHeader, first: u64) {
     // SAFETY: the step lies in the mapping and in the allocated part of the file, and its content does not change.
     unsafe {
         let address = (&raw const *header).cast::<u8>().add(HEADER_BYTES + first as usize * SLOT_BYTES);
-        if first < state.grown.load(Relaxed) {
+        if confinement::is_confined() {
+            // Page faults do it.
+        } else if first < state.grown.load(Relaxed) {
             system::advise(address.cast_mut(), bytes, MADV_POPULATE_WRITE);
         } else {
             for page in [address, address.add(bytes as usize - PAGE_BYTES)] {
@@ -145,8 +148,16 @@ pub fn populate(state: &State, header: &LogHeader, first: u64) {
     }
 }
 
-/// Allocates the file's space up to slot `end`, and refreshes the clock's calibration. False when that cannot be done.
-pub fn grow(state: &State, header: &LogHeader, end: u64) -> bool {
+/// Allocates the file's space up to slot `end`, and refreshes the clock's calibration. False when that cannot be done, or not
+/// without a system call that could end the program.
+fn grow(state: &State, header: &LogHeader, end: u64) -> bool {
+    header.allocated.0.load(Acquire) >= end
+        || !confinement::is_confined()
+            && creation::with_descriptor(state, |descriptor| grow_file(state, header, end, descriptor)).unwrap_or(false)
+}
+
+/// The same, with a descriptor of the file.
+pub fn grow_file(state: &State, header: &LogHeader, end: u64, descriptor: c_int) -> bool {
     let allocated = header.allocated.0.load(Acquire);
     if allocated >= end {
         return true;
@@ -155,7 +166,6 @@ pub fn grow(state: &State, header: &LogHeader, end: u64) -> bool {
     if end > state.capacity.load(Relaxed) || file_end > system::limit(libc::RLIMIT_FSIZE) {
         return false;
     }
-    let Some(descriptor) = creation::descriptor(state) else { return false };
     let offset = HEADER_BYTES as u64 + allocated * SLOT_BYTES as u64;
     if system::allocate(descriptor, offset, file_end - offset).is_err() {
         return false;
@@ -198,6 +208,8 @@ extern "C" fn close() {
         settle_lost(state, header);
         refresh_calibration(state, header);
         header.closed_nanoseconds.0.store(clock::nanoseconds(libc::CLOCK_MONOTONIC), Release);
+    } else if module::driver_came() {
+        state::end_without_a_log(if dlopen::bound_deeply() { Refusal::DeepBind } else { Refusal::NotCalled });
     }
 }
 

@@ -7,30 +7,16 @@
 //! allocate memory for it, in the middle of the program's first CUDA call.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicUsize};
 
-use crate::dlsym;
+use crate::linker::{self, owner};
 
 /// Names under which a driver is loaded; the first is the soname of NVIDIA's.
 const DRIVER_NAMES: [&CStr; 2] = [c"libcuda.so.1", c"libcuda.so"];
 
 static DRIVER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-
-/// Base address and file name of the module that holds `address`; `None` when no module does.
-fn owner(address: usize) -> Option<(usize, *const c_char)> {
-    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: dladdr takes any address and fills the struct when it returns non-zero; all-zero is valid too.
-    unsafe {
-        if libc::dladdr(address as *const c_void, found.as_mut_ptr()) == 0 {
-            return None;
-        }
-        let found = found.assume_init();
-        Some((found.dli_fbase as usize, found.dli_fname))
-    }
-}
 
 /// Base address of this library.
 fn own_base() -> usize {
@@ -68,8 +54,7 @@ pub fn is_driver_or_ours(address: usize) -> bool {
         return false;
     }
     // SAFETY: dladdr gives a terminated string that lives as long as the module.
-    let path = unsafe { CStr::from_ptr(file) }.to_bytes();
-    path.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"libcuda.so"))
+    is_driver_file(unsafe { CStr::from_ptr(file) })
 }
 
 /// libcuda's handle, or null while it is not loaded.
@@ -79,7 +64,7 @@ fn driver() -> *mut c_void {
         return known;
     }
     for name in DRIVER_NAMES {
-        if let Some(handle) = keep(name.as_ptr()) {
+        if let Some(handle) = keep(libc::LM_ID_BASE, name.as_ptr()) {
             return handle;
         }
     }
@@ -92,15 +77,12 @@ pub fn driver_is_loaded() -> bool {
 }
 
 /// Takes a handle on a module that is loaded already, for good.
-fn keep(file: *const c_char) -> Option<*mut c_void> {
-    // SAFETY: a terminated name; RTLD_NOLOAD runs no constructors.
-    let handle = unsafe { libc::dlopen(file, libc::RTLD_NOLOAD | libc::RTLD_NOW) };
-    if handle.is_null() {
-        forget_error();
-        return None;
-    }
-    DRIVER.store(handle, Release);
-    Some(handle)
+fn keep(space: libc::Lmid_t, file: *const c_char) -> Option<*mut c_void> {
+    let handle = linker::loaded(space, file);
+    (!handle.is_null()).then(|| {
+        DRIVER.store(handle, Release);
+        handle
+    })
 }
 
 /// Keeps the module of a driver function loaded, whatever its name.
@@ -111,8 +93,26 @@ pub fn pin(function: *mut c_void) {
         && driver().is_null()
         && !file.is_null()
     {
-        keep(file);
+        // A program may have loaded it into a namespace of the linker's own (dlmopen).
+        keep(linker::space(function as usize), file);
     }
+}
+
+/// True when a driver is loaded, in whatever namespace, and whether or not anything is known of it. Allocates nothing and takes
+/// no handle: it is asked when the process ends.
+pub fn driver_came() -> bool {
+    unsafe extern "C" fn visit(module: *mut libc::dl_phdr_info, _bytes: usize, _: *mut c_void) -> c_int {
+        // SAFETY: the linker gives its description of a module, with a terminated name.
+        let file = unsafe { (*module).dlpi_name };
+        // SAFETY: as above.
+        (!file.is_null() && is_driver_file(unsafe { CStr::from_ptr(file) })) as c_int
+    }
+    // SAFETY: `visit` does what is demanded of it.
+    unsafe { libc::dl_iterate_phdr(Some(visit), null_mut()) != 0 }
+}
+
+fn is_driver_file(path: &CStr) -> bool {
+    path.to_bytes().rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"libcuda.so"))
 }
 
 /// True when the module at `base` was loaded before the program began, and so stays. The dynamic linker lists modules in the
@@ -162,10 +162,8 @@ pub fn next_symbol(name: &CStr) -> *mut c_void {
 
 /// The function of this name in a library that is loaded already, wherever it was loaded to; null when there is none.
 pub fn symbol_of(library: &CStr, name: &CStr) -> *mut c_void {
-    // SAFETY: a terminated name; RTLD_NOLOAD runs no constructors.
-    let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
+    let handle = linker::loaded(libc::LM_ID_BASE, library.as_ptr());
     if handle.is_null() {
-        forget_error();
         return null_mut();
     }
     // The handle is kept: the library must not leave while its function is known here.
@@ -179,16 +177,10 @@ pub fn global_symbol(name: &CStr) -> *mut c_void {
 
 /// Looks up `name` for ourselves; null when there is none but in this library.
 fn symbol(handle: *mut c_void, name: &CStr) -> *mut c_void {
-    let found = dlsym::real(handle, name);
+    let found = linker::look_up(handle, name);
     if found.is_null() {
-        forget_error();
+        linker::forget_error();
         return null_mut();
     }
     if is_ours(found as usize) { null_mut() } else { found }
-}
-
-/// A failed look-up of ours must not be what the program's next dlerror() reports.
-fn forget_error() {
-    // SAFETY: takes nothing; its result is not used.
-    unsafe { libc::dlerror() };
 }

@@ -10,11 +10,11 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 use memscope_wire::LogHeader;
+use memscope_wire::log::Refusal;
 
-use crate::clock;
 use crate::creation::{self, Path};
 use crate::names::Sent;
-use crate::{stack, system};
+use crate::{clock, confinement, stack, system};
 
 /// What is known about this process's log. All zero means: nothing yet.
 #[repr(C)]
@@ -96,9 +96,23 @@ pub fn already_recording() -> Option<(&'static State, *const LogHeader)> {
     (!log.is_null()).then_some((state, log.cast_const()))
 }
 
+/// At the end of a process that has no log, or when it cannot have one later: says why, if a log was asked for and nobody has tried to open it.
+pub fn end_without_a_log(refusal: Refusal) {
+    if creation::is_asked_for()
+        && !confinement::is_confined()
+        && let Some(state) = page()
+        && state.decision.compare_exchange(UNDECIDED, OFF, AcqRel, Acquire).is_ok()
+    {
+        creation::leave(state, refusal);
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn begin() -> Option<(&'static State, *const LogHeader)> {
+    if confinement::is_confined() {
+        return None;
+    }
     let state = page()?;
     let decision = state.decision.load(Acquire);
     if decision == OFF {

@@ -152,19 +152,11 @@ pub fn read_link(path: &CStr, buffer: &mut [u8]) -> usize {
         .min(buffer.len())
 }
 
-/// Moves `descriptor` to the first free number from `lowest` on, closed on exec; keeps it where it is when that fails.
-pub fn move_descriptor(descriptor: c_int, lowest: c_int) -> c_int {
+/// A copy of `descriptor` at the first free number from `lowest` on, closed on exec.
+pub fn duplicate(descriptor: c_int, lowest: c_int) -> Result<c_int, Errno> {
     // SAFETY: duplicates a descriptor of ours.
-    let moved = unsafe {
-        call(libc::SYS_fcntl, [descriptor as usize, libc::F_DUPFD_CLOEXEC as usize, lowest as usize, 0, 0, 0])
-    };
-    match moved {
-        Ok(moved) => {
-            close(descriptor);
-            moved as c_int
-        }
-        Err(_) => descriptor,
-    }
+    unsafe { call(libc::SYS_fcntl, [descriptor as usize, libc::F_DUPFD_CLOEXEC as usize, lowest as usize, 0, 0, 0]) }
+        .map(|copy| copy as c_int)
 }
 
 /// Sets the permission bits of an open file.
@@ -243,6 +235,15 @@ pub unsafe fn unmap(address: *mut u8, bytes: u64) {
 pub unsafe fn advise(address: *mut u8, bytes: u64, advice: c_int) -> bool {
     // SAFETY: the caller's promise.
     unsafe { call(libc::SYS_madvise, [address as usize, bytes as usize, advice as usize, 0, 0, 0]) }.is_ok()
+}
+
+/// True when eight bytes can be read at `address`. Asked by a call that every process may make, with an argument that makes it do
+/// nothing: the kernel reads the set of signals before it finds that it does not know what to do with it.
+pub fn can_read(address: usize) -> bool {
+    const NO_SUCH_CHANGE: usize = 0x6d65;
+    // SAFETY: the kernel reads eight bytes, or says that it cannot.
+    let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_CHANGE, address, 0, size_of::<u64>(), 0, 0]) };
+    answer != Err(Errno(libc::EFAULT))
 }
 
 /// True when the program has made reading the time-stamp counter an error (prctl PR_SET_TSC).

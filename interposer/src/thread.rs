@@ -6,6 +6,8 @@
 
 use core::cell::Cell;
 
+use crate::{confinement, system};
+
 /// What a thread remembers. All zero at its beginning.
 #[repr(C)]
 pub struct Thread {
@@ -15,7 +17,7 @@ pub struct Thread {
     pub id: Cell<u32>,
     /// Number of the category of what the thread makes, where the shim has said so; 0 where not.
     pub making: Cell<u32>,
-    /// Stack address of the outermost hook that the thread is in; 0 when it is in none.
+    /// Address of the [`Frame`] of the outermost hook that the thread is in; 0 when it is in none.
     outermost: Cell<usize>,
     /// Id of the path of the module that the thread is in, written by the shim; 0 is none.
     pub scope: Cell<u64>,
@@ -80,19 +82,52 @@ pub fn pointer() -> usize {
     address
 }
 
-impl Thread {
-    /// Enters a hook; false when the thread is inside one already: the driver (or another library between us and it) called
-    /// a hooked function itself, and the outer call is the one that is recorded.
-    ///
-    /// A frame that was left by longjmp or by an exception does not count: a stack grows downwards, so a hook that begins
-    /// at a higher address than the remembered one was not called from it.
+/// A word in the stack frame of a hook. While the hook runs, its content tells that the frame is still that of the hook.
+#[derive(Default)]
+pub struct Frame(Cell<usize>);
+
+impl Frame {
     #[inline(always)]
-    pub fn enter(&self) -> bool {
-        let here = stack_pointer();
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self) as usize
+    }
+
+    /// What stands in the word of a hook that runs: no other value of the program's is likely to be this one at this place.
+    #[inline(always)]
+    fn mark(address: usize) -> usize {
+        const MARK: usize = 0x6d65_6d73_636f_7065;
+        address ^ MARK
+    }
+}
+
+impl Thread {
+    /// The kernel's id of the thread; in a program that filters its system calls a number that no id of the kernel's is, and no
+    /// other thread's either.
+    pub fn number(&self) -> u32 {
+        /// Above the kernel's largest id, 2^22.
+        const NOT_AN_ID: u32 = 1 << 31;
+        if confinement::is_confined() {
+            (core::ptr::from_ref(self) as usize >> 6) as u32 | NOT_AN_ID
+        } else {
+            system::thread_id()
+        }
+    }
+
+    /// Enters a hook, whose stack frame holds `frame`; false when the thread is inside one already: the driver (or another
+    /// library between us and it) called a hooked function itself, and the outer call is the one that is recorded.
+    ///
+    /// A frame that was left by longjmp or by an exception does not count. A stack grows downwards, so a hook that begins at a
+    /// higher address than the remembered one was not called from it; and where one begins below, the remembered frame holds
+    /// its mark only while nobody has used its place since.
+    #[inline(always)]
+    pub fn enter(&self, frame: &Frame) -> bool {
+        let here = frame.address();
         let outer = self.outermost.get();
-        if outer != 0 && here < outer {
+        if outer != 0 && here < outer && lives(outer) {
             return false;
         }
+        // SAFETY: the word is the caller's own. Volatile, because nobody reads it by this name.
+        unsafe { frame.0.as_ptr().write_volatile(Frame::mark(here)) };
         self.outermost.set(here);
         true
     }
@@ -104,12 +139,12 @@ impl Thread {
     }
 }
 
-#[inline(always)]
-fn stack_pointer() -> usize {
-    let address: usize;
-    // SAFETY: reads a register.
-    unsafe { core::arch::asm!("mov {0}, rsp", out(reg) address, options(nomem, nostack, preserves_flags)) };
-    address
+/// True when the frame at `address` is still that of a hook. It may have been on a stack that is gone.
+#[cold]
+#[inline(never)]
+fn lives(address: usize) -> bool {
+    // SAFETY: it can be read, and it is aligned, as every frame's address is. Volatile: whose it is now, nobody knows.
+    system::can_read(address) && unsafe { (address as *const usize).read_volatile() } == Frame::mark(address)
 }
 
 #[cfg(test)]
@@ -117,32 +152,44 @@ mod tests {
     use super::*;
 
     #[inline(never)]
-    fn nested(thread: &Thread) -> bool {
-        std::hint::black_box([0_u8; 64]);
-        thread.enter()
+    fn deeper(thread: &Thread) -> bool {
+        std::hint::black_box([0_u8; 4096]);
+        thread.enter(&Frame::default())
     }
 
     #[test]
     fn only_the_outermost_hook_counts() {
-        let thread = current();
-        assert!(thread.enter());
-        assert!(!nested(thread));
+        let (thread, frame) = (current(), Frame::default());
+        assert!(thread.enter(&frame));
+        assert!(!deeper(thread));
         thread.leave();
-        assert!(thread.enter());
+        assert!(thread.enter(&frame));
         thread.leave();
-    }
-
-    #[inline(never)]
-    fn abandoned(thread: &Thread) -> bool {
-        std::hint::black_box([0_u8; 4096]);
-        thread.enter()
     }
 
     #[test]
     fn a_frame_that_was_jumped_out_of_is_forgotten() {
         let thread = current();
-        assert!(abandoned(thread));
-        assert!(thread.enter());
+        assert!(deeper(thread));
+        assert!(thread.enter(&Frame::default()));
+        thread.leave();
+    }
+
+    #[test]
+    fn a_frame_whose_place_was_used_since_is_forgotten_by_a_deeper_hook_too() {
+        let (thread, frame) = (current(), Frame::default());
+        assert!(thread.enter(&frame));
+        frame.0.set(1);
+        assert!(deeper(thread));
+        thread.leave();
+    }
+
+    #[test]
+    fn a_frame_on_a_stack_that_is_gone_is_not_touched() {
+        let thread = current();
+        // Nothing is ever mapped in the last page of a process's address space.
+        thread.outermost.set(0x7fff_ffff_f008);
+        assert!(deeper(thread));
         thread.leave();
     }
 

@@ -9,9 +9,11 @@
  * -DNESTED: cuMemAllocManaged calls the exported cuMemAlloc_v2, as the program would (build without -Bsymbolic).
  * -DOLD: an old driver, without cuDeviceGetUuid_v2 and cuMemGetInfo_v2.
  * -DLEAVES: cuMemAllocManaged calls the program's leave_driver, which may not return.
+ * -DLIFE: it works from cuInit on, and until cuInit(0xdead).
  * -DOTHER_ENTRIES: cuGetProcAddress gives entries that are not the exported ones. */
 #include "driver_api.h"
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -41,9 +43,25 @@ static uint64_t small(void)
 }
 #endif
 
+#ifdef LIFE
+static int life = NOT_INITIALIZED;
+#define LIVE(call) (life ? life : (call))
+#else
+#define LIVE(call) (call)
+#endif
+
+CUresult cuInit(unsigned flags)
+{
+#ifdef LIFE
+    life = flags == 0xdead ? DEINITIALIZED : SUCCESS;
+#endif
+    (void)flags;
+    return SUCCESS;
+}
+
 static CUresult allocate(CUdeviceptr *address, size_t bytes, int device)
 {
-    if (bytes == 0)
+    if (bytes == 0 || !address)
         return INVALID_VALUE;
     if (bytes >> 40)
         return OUT_OF_MEMORY;
@@ -108,6 +126,8 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 }
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
+    if (!free || !total)
+        return INVALID_VALUE;
     *free = (size_t)1 << 30;
     *total = (size_t)64 << 30;
     return SUCCESS;
@@ -123,11 +143,13 @@ CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address)
 CUresult cuMemAlloc(unsigned *address, unsigned bytes) { *address = bytes; return SUCCESS; }
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
-    return allocate(address, bytes, device_of_thread);
+    return LIVE(allocate(address, bytes, device_of_thread));
 }
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
 {
     (void)element;
+    if (!pitch)
+        return INVALID_VALUE;
     *pitch = (width + 511) & ~(size_t)511;
     return allocate(address, *pitch * height, device_of_thread);
 }
@@ -143,7 +165,47 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
     return allocate(address, bytes, device_of_thread);
 #endif
 }
-CUresult cuMemFree_v2(CUdeviceptr address) { return release(address); }
+
+/* Host functions run on a thread of the driver's; a free waits for them. */
+struct host_work { void (*function)(void *); void (*callback)(CUstream, CUresult, void *); CUstream stream; void *data; };
+static struct host_work waiting[64];
+static int works;
+static void *run_host_work(void *unused)
+{
+    for (int i = 0; i < works; i++)
+        if (waiting[i].function)
+            waiting[i].function(waiting[i].data);
+        else
+            waiting[i].callback(waiting[i].stream, SUCCESS, waiting[i].data);
+    return unused;
+}
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *data)
+{
+    waiting[works++ % 64] = (struct host_work){function, NULL, stream, data};
+    return SUCCESS;
+}
+CUresult cuStreamAddCallback(CUstream stream, void (*callback)(CUstream, CUresult, void *), void *data, unsigned flags)
+{
+    (void)flags;
+    waiting[works++ % 64] = (struct host_work){NULL, callback, stream, data};
+    return SUCCESS;
+}
+static void wait_for_host_work(void)
+{
+    pthread_t thread;
+    static atomic_int busy;
+    if (!works || atomic_exchange(&busy, 1))
+        return;
+    if (!pthread_create(&thread, NULL, run_host_work, NULL))
+        pthread_join(thread, NULL);
+    works = 0;
+    busy = 0;
+}
+CUresult cuMemFree_v2(CUdeviceptr address)
+{
+    wait_for_host_work();
+    return LIVE(release(address));
+}
 CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
 {
     /* A stream's device: its handle's bits 8.. */
@@ -184,6 +246,8 @@ CUresult cuMemHostUnregister(void *address) { return release((CUdeviceptr)(uintp
 CUresult cuMemCreate(unsigned long long *handle, size_t bytes, const CUmemAllocationProp *properties, unsigned long long flags)
 {
     (void)properties, (void)flags;
+    if (!handle)
+        return INVALID_VALUE;
     if (bytes > (size_t)1 << 40)
         return OUT_OF_MEMORY;
     *handle = 0x70 + bytes / 4096 % 16;

@@ -13,6 +13,10 @@ pub const STACKS: &str = "MEMSCOPE_STACKS";
 /// How many places on stacks a process tells at most, below the usual number: for tests of that bound.
 pub const STACK_NODES: &str = "MEMSCOPE_STACK_NODES";
 
+/// `0` makes every library that the program opens with RTLD_DEEPBIND see the driver as the rest of the program does, without that
+/// flag: so it is recorded. It changes what the library finds, and is therefore the user's choice.
+pub const DEEPBIND: &str = "MEMSCOPE_DEEPBIND";
+
 /// The session folder, for tools started inside a session. Set by `memscope run`.
 pub const SESSION: &str = "MEMSCOPE_SESSION";
 

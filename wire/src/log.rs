@@ -25,6 +25,61 @@ pub const MAX_SLOTS: u64 = 1 << 30;
 /// Suffix of a log's file name, which is `<pid>-<start time>-<exec count>.log`.
 pub const FILE_SUFFIX: &str = ".log";
 
+/// Suffix of the empty file that a process leaves in the place of a log, `<pid>-<start time>-<reason>.refused`, where it can
+/// leave one at all.
+pub const REFUSAL_SUFFIX: &str = ".refused";
+
+/// Why a process that was asked to write a log did not.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Refusal {
+    /// There was no room for the log's header.
+    Room,
+    /// RLIMIT_FSIZE does not allow a log.
+    FileSize,
+    /// There was no address space for the log.
+    AddressSpace,
+    /// The process was about to give itself a filter of system calls (seccomp), which may end it at any that is not its own, and
+    /// had not loaded a driver by then.
+    Filter,
+    /// It ended with a driver that was loaded, and had called none of the hooked functions.
+    NotCalled,
+    /// The same, after it had loaded a library by RTLD_DEEPBIND, which finds the driver past every preload.
+    DeepBind,
+}
+
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Refusal; 6] = [
+        Refusal::Room,
+        Refusal::FileSize,
+        Refusal::AddressSpace,
+        Refusal::Filter,
+        Refusal::NotCalled,
+        Refusal::DeepBind,
+    ];
+
+    /// Its name in a file's name: letters only.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Refusal::Room => "room",
+            Refusal::FileSize => "filesize",
+            Refusal::AddressSpace => "addressspace",
+            Refusal::Filter => "filter",
+            Refusal::NotCalled => "notcalled",
+            Refusal::DeepBind => "deepbind",
+        }
+    }
+
+    /// The refusal that a file's name tells of.
+    pub fn of_file(name: &str) -> Option<Refusal> {
+        let (process, reason) = name.strip_suffix(REFUSAL_SUFFIX)?.rsplit_once('-')?;
+        let (pid, start_time) = process.split_once('-')?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        (is_number(pid) && is_number(start_time)).then_some(())?;
+        Refusal::ALL.into_iter().find(|refusal| refusal.name() == reason)
+    }
+}
+
 /// [`LogHeader::clock`]: ticks are nanoseconds of CLOCK_MONOTONIC.
 pub const CLOCK_MONOTONIC: u32 = 0;
 /// [`LogHeader::clock`]: ticks are the processor's time-stamp counter.
@@ -160,3 +215,19 @@ const _: () = assert!(size_of::<Record>() == SLOT_BYTES);
 const _: () = assert!(core::mem::offset_of!(LogHeader, capacity) == 88);
 const _: () = assert!(core::mem::offset_of!(LogHeader, head) == 128);
 const _: () = assert!(core::mem::offset_of!(LogHeader, executable) == 576);
+
+#[cfg(test)]
+mod tests {
+    use super::Refusal;
+
+    #[test]
+    fn a_refusal_is_read_from_the_name_of_its_file_only() {
+        assert_eq!(Refusal::of_file("12-345-room.refused"), Some(Refusal::Room));
+        assert_eq!(Refusal::of_file("12-345-deepbind.refused"), Some(Refusal::DeepBind));
+        for name in
+            ["12-345-0.log", "12-room.refused", "12-345-rooms.refused", "12-345-room", "a-345-room.refused", "-"]
+        {
+            assert_eq!(Refusal::of_file(name), None, "{name}");
+        }
+    }
+}

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, SLOT_BYTES};
+use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, Refusal, SLOT_BYTES};
 use memscope_wire::{Event, env};
 
-use crate::log_reader::{Log, only_log};
+use crate::log_reader::{Log, logs, only_log, refusals};
 use crate::stage::{self, driver, linked_program, program, run_both};
 
 const CHUNK_BYTES: u64 = CHUNK_SLOTS * SLOT_BYTES as u64;
@@ -59,9 +59,21 @@ fn a_limit_without_room_for_a_chunk_leaves_a_log_that_says_so() {
 }
 
 #[test]
-fn a_limit_without_room_for_a_header_leaves_no_log() {
-    let logs = run_both(&program("limits", &[]), &driver(""), &["4095", "100", "0"]);
-    assert_eq!(std::fs::read_dir(logs).unwrap().count(), 0);
+fn a_limit_without_room_for_a_header_leaves_no_log_and_the_reason() {
+    let folder = run_both(&program("limits", &[]), &driver(""), &["4095", "100", "0"]);
+    assert_eq!((logs(&folder).len(), refusals(&folder)), (0, vec![Refusal::FileSize]));
+}
+
+#[test]
+fn address_space_without_room_for_a_log_leaves_the_reason() {
+    let logs_of_run = stage::folder();
+    let mut command = Command::new("sh");
+    // 32 MiB: the log may take half a MiB of it, less than a chunk.
+    command.args(["-c", "ulimit -v 32768 && exec \"$0\" 1 1000"]).arg(program("stress", &["-pthread"]));
+    command.env("LD_PRELOAD", stage::interposer()).env(env::LOG_DIR, &logs_of_run);
+    let output = stage::output(&mut command);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n", "{output:?}");
+    assert_eq!((logs(&logs_of_run).len(), refusals(&logs_of_run)), (0, vec![Refusal::AddressSpace]));
 }
 
 #[test]

@@ -29,6 +29,17 @@ fn it_exports_only_what_is_listed() {
 }
 
 #[test]
+fn it_loads_where_glibc_is_2_17() {
+    let output = stage::output(Command::new("objdump").arg("-T").arg(stage::interposer()));
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let versions = text.split("(GLIBC_").skip(1).filter_map(|rest| rest.split(')').next());
+    let numbers = |version: &str| version.split('.').map(|number| number.parse().unwrap()).collect::<Vec<u32>>();
+    let newest = versions.map(numbers).max().expect("it needs glibc");
+    assert!(newest <= vec![2, 17], "{newest:?}");
+}
+
+#[test]
 fn hooks_leave_the_heap_alone() {
     // The program counts with its own malloc: it is not compared with a run without the interposer, which may allocate too.
     let folder = driver("");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem::offset_of;
 use std::path::Path;
 
-use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, MAGIC, SLOT_BYTES, VERSION};
+use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, MAGIC, Refusal, SLOT_BYTES, VERSION};
 use memscope_wire::{Event, LogHeader, Measure, Record};
 
 /// A log as it lies on disk.
@@ -219,8 +219,17 @@ impl Log {
 /// All logs in a folder, by file name.
 pub fn logs(folder: &Path) -> Vec<Log> {
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     paths.sort();
     paths.iter().map(|path| Log::read(path)).collect()
+}
+
+/// Why the processes of a folder have no logs, from the files that they left instead.
+pub fn refusals(folder: &Path) -> Vec<Refusal> {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut refusals: Vec<_> = names.filter_map(|name| Refusal::of_file(&name)).collect();
+    refusals.sort();
+    refusals
 }
 
 /// The only log in a folder.

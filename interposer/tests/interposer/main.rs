@@ -12,10 +12,14 @@
 //! | `processes.rs` | fork, vfork, clone, exec |
 //! | `threads.rs` | many threads, signals, address reuse |
 //! | `adversity.rs` | full and missing folders, limits, closed descriptors |
+//! | `hazards.rs` | what programs do that harms a careless preload: jumps, profilers, namespaces, injectors, calls out of season |
+//! | `confined.rs` | what programs take from themselves: root folder, user, files, system calls; why they are then not recorded |
 //! | `recording.rs` | together with memscope's recorder |
 //! | `library.rs` | the library file itself: symbols, heap |
 
 mod adversity;
+mod confined;
+mod hazards;
 mod library;
 mod log_reader;
 mod look_ups;

@@ -69,7 +69,7 @@ fn compiler() -> Command {
     command
 }
 
-/// Folder with a null driver under both of its names. `variant` is "", "REUSE", "NESTED", "LEAVES", "OLD" or "OTHER_ENTRIES"; see null_driver.c.
+/// Folder with a null driver under both of its names. `variant` is "", "REUSE", "NESTED", "LEAVES", "OLD", "LIFE" or "OTHER_ENTRIES"; see null_driver.c.
 pub fn driver(variant: &str) -> PathBuf {
     let folder = scratch().join(format!("driver-{}", variant.to_lowercase()));
     once(folder.join("libcuda.so.1"), |path| {
@@ -222,6 +222,12 @@ pub fn recorded(program: &Path, driver: &Path, logs: &Path) -> Command {
     command
 }
 
+/// Says that something was not tried here, past the test harness, which hides what passing tests print.
+pub fn skip(what: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "SKIPPED {what}");
+}
+
 /// Output of a command; panics when it cannot start.
 pub fn output(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?} cannot start: {error}"))
@@ -230,10 +236,18 @@ pub fn output(command: &mut Command) -> Output {
 /// Runs `program` without the interposer and with it, and demands that nobody could tell the difference. The folder with
 /// the logs of the recorded run.
 pub fn run_both(program: &Path, driver: &Path, arguments: &[&str]) -> PathBuf {
-    let logs = folder();
-    let plain = output(plain(program, driver).args(arguments));
-    let recorded = output(recorded(program, driver, &logs).args(arguments));
-    assert_eq!(plain, recorded, "the program's status or output differs when it is recorded");
-    assert!(plain.status.success(), "{}: {plain:?}", program.display());
+    let (logs, output) = compare(program, driver, arguments, |_| {});
+    assert!(output.status.success(), "{}: {output:?}", program.display());
     logs
+}
+
+/// The same, of a program that ends as it likes, after `prepare` has seen both commands. The logs, and what both runs gave.
+pub fn compare(program: &Path, driver: &Path, arguments: &[&str], prepare: impl Fn(&mut Command)) -> (PathBuf, Output) {
+    let logs = folder();
+    let [plain, recorded] = [plain(program, driver), recorded(program, driver, &logs)].map(|mut command| {
+        prepare(command.args(arguments));
+        output(&mut command)
+    });
+    assert_eq!(plain, recorded, "the program's status or output differs when it is recorded");
+    (logs, plain)
 }

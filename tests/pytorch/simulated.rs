@@ -101,6 +101,30 @@ fn a_resnet_peaks_where_its_layout_says() {
     }
 }
 
+/// Sizes by hand: a real transform of n numbers has n / 2 + 1 complex ones, and a gradient is as large as what it is of.
+#[test]
+fn fourier_transforms_take_what_their_results_need() {
+    let Some(python) = python("fourier_transforms_take_what_their_results_need") else { return };
+    let run = run(&python, H100, "fft");
+    let kinds = &run.said["kinds"];
+    for (kind, result, gradient, shape) in [
+        ("real", 6 * 501 * 8, 6 * 1000 * 4, json!([6, 1000])),
+        ("back to real", 6 * 1000 * 4, 6 * 501 * 8, json!([6, 501])),
+        ("complex", 6 * 97 * 16, 6 * 97 * 16, json!([6, 97])),
+        ("of two dimensions", 3 * 40 * 26 * 8, 3 * 40 * 50 * 4, json!([3, 40, 50])),
+        ("of three dimensions", 16 * 10 * 12 * 8, 16 * 10 * 12 * 8, json!([16, 10, 12])),
+        ("of halves", 6 * 513 * 4, 6 * 1024 * 2, json!([6, 1024])),
+        ("of columns", 30 * 101 * 8, 30 * 200 * 4, json!([30, 200])),
+    ] {
+        assert_eq!(kinds[kind], json!([result, gradient, shape]), "{kind}");
+    }
+    // 16,000 samples and 200 on each side, in windows of 400 that begin each 160.
+    assert_eq!(run.said["short"], json!([2, 201, 101]));
+    agrees_with_pytorch(&run);
+    assert!(!stderr(&run.output).contains("is not simulated"), "{}", stderr(&run.output));
+    assert!(flat(&stderr(&run.output)).contains("workspaces of cuDNN and cuFFT"), "what is left out is said");
+}
+
 /// A layer's weights are one storage, of the parameters alone; the gates, states and inner outputs of each step are kept.
 #[test]
 fn recurrent_layers_keep_what_their_equations_need() {
@@ -211,13 +235,13 @@ fn what_pytorch_asks_of_the_libraries_works_or_is_told() {
     let Some(python) = python("what_pytorch_asks_of_the_libraries_works_or_is_told") else { return };
     let run = run(&python, H100, "features");
     assert_eq!(run.said["failed"], json!({}));
-    assert_eq!(number(&run.said, "/tried"), 18);
-    assert!(run.said["refused"].as_str().expect("a message").contains("cuFFT"), "{}", run.said["refused"]);
+    assert_eq!(number(&run.said, "/tried"), 19);
+    assert!(run.said["refused"].as_str().expect("a message").contains("cusolver"), "{}", run.said["refused"]);
     let told = stderr(&run.output);
-    assert!(told.contains("cufftCreate is not simulated"), "at once: {told}");
+    assert!(told.contains("cusolverDnCreate is not simulated"), "at once: {told}");
     let flat = flat(&told);
     let missed = "not simulated, so that the program got errors: cudaIpcGetEventHandle of the CUDA runtime (1 call), \
-                  cudaIpcGetMemHandle of the CUDA runtime (1 call), cufftCreate of cuFFT (1 call)";
+                  cudaIpcGetMemHandle of the CUDA runtime (1 call), cusolverDnCreate of cuSOLVER (1 call)";
     assert!(flat.contains(missed), "{told}");
     assert_eq!(
         run.said["shared"].as_array().expect("messages").len(),

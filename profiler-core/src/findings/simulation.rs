@@ -50,7 +50,7 @@ const STOPPED: &str = "if a check of values stopped it, leave that check out of 
 /// What is missing when the libraries above the driver are simulated.
 const LEFT_OUT: [&str; 4] = [
     "CUDA contexts (hundreds of MiB a process; MEMSCOPE_SIMULATOR_CONTEXT_BYTES sets a size)",
-    "workspaces of cuDNN",
+    "workspaces of cuDNN and cuFFT",
     "what NCCL and the handles of cuBLAS take",
     "sizes that follow from computed values (masks, nonzero, sampling, early ends)",
 ];

@@ -23,6 +23,7 @@ mod cublas;
 mod cublaslt;
 mod cudart;
 mod cudnn;
+mod cufft;
 mod cupti;
 mod driver;
 mod generated;

@@ -57,6 +57,8 @@ statuses! {
     CublasStatus: internal 14, not supported 15, INVALID_VALUE 7, [];
     /// `cudnnStatus_t`
     CudnnStatus: internal 4000, not supported 3000, BAD_PARAM 2000, [];
+    /// `cufftResult`
+    CufftResult: internal 5, not supported 16, INVALID_PLAN 1, INVALID_VALUE 4, INVALID_SIZE 8, [];
     /// `ncclResult_t`
     NcclResult: internal 3, not supported 5, UNHANDLED_CUDA_ERROR 1, INVALID_ARGUMENT 4, [];
     /// `nvrtcResult`

@@ -61,6 +61,16 @@ def compiled():
     torch.compile(model)(torch.randn(32, 256, device="cuda")).square().mean().backward()
 
 
+def ctc_loss():
+    likely = torch.randn(50, 16, 20, device="cuda").log_softmax(2).detach().requires_grad_()
+    labels, steps, lengths = torch.randint(1, 20, (160,), dtype=torch.int32), (50,) * 16, (10,) * 16
+    on_device = [torch.tensor(some, dtype=torch.int32, device="cuda") for some in (steps, lengths)]
+    # By both of cuDNN's functions, and by PyTorch's own kernels.
+    for arguments in [(labels, steps, lengths), (labels.cuda(), *on_device), (labels.cuda().long(), steps, lengths)]:
+        F.ctc_loss(likely, *arguments).backward()
+    assert likely.grad.shape == likely.shape
+
+
 parts = {
     "a scalar comes back": lambda: torch.tensor([3.5]).cuda().item() == 3.5 or 1 / 0,
     "sizes that depend on data": lambda: (x.nonzero(), x[x > 0], torch.unique(x)),
@@ -86,6 +96,7 @@ parts = {
     "snapshot": snapshot,
     "events": events,
     "torch.compile": compiled,
+    "CTC loss": ctc_loss,
 }
 for name, part in parts.items():
     try:
@@ -93,7 +104,7 @@ for name, part in parts.items():
     except Exception as error:
         failed[name] = f"{type(error).__name__}: {error}"
 try:
-    torch.fft.rfft(x)
+    torch.linalg.cholesky(x)
     refused = ""
 except RuntimeError as error:
     refused = str(error)

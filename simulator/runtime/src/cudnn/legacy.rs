@@ -1,4 +1,4 @@
-//! The older API: batch normalisation and dropout sizes. What computes is a row of [`crate::generated`].
+//! The older API: sizes of batch normalisation, dropout and CTC losses. What computes is a row of [`crate::generated`].
 
 use crate::api::{Out, store};
 use crate::driver::driver;
@@ -32,6 +32,27 @@ api! {
         store(bytes, 0);
         Ok(())
     }
+    size fn cudnnGetCTCLossWorkspaceSize(
+        _handle: *mut c_void, _probabilities: *const c_void, _gradients: *const c_void, _labels: *const c_int,
+        _label_lengths: *const c_int, _input_lengths: *const c_int, _algorithm: c_int, _loss: *const c_void,
+        bytes: Out<'_, usize>,
+    ) -> CudnnStatus {
+        store(bytes, 0);
+        Ok(())
+    }
+    size fn cudnnGetCTCLossWorkspaceSize_v8(
+        _handle: *mut c_void, _algorithm: c_int, _loss: *const c_void, _probabilities: *const c_void,
+        _gradients: *const c_void, bytes: Out<'_, usize>,
+    ) -> CudnnStatus {
+        store(bytes, 0);
+        Ok(())
+    }
+    no_op fn cudnnSetCTCLossDescriptorEx(
+        _loss: *mut c_void, _kind: c_int, _normalisation: c_int, _nan: c_int,
+    ) -> CudnnStatus { Ok(()) }
+    no_op fn cudnnSetCTCLossDescriptor_v9(
+        _loss: *mut c_void, _kind: c_int, _normalisation: c_int, _gradients: c_int, _longest: c_int,
+    ) -> CudnnStatus { Ok(()) }
     size fn cudnnDropoutGetStatesSize(_handle: *mut c_void, bytes: Out<'_, usize>) -> CudnnStatus {
         let (driver, device) = (driver(), device());
         let (Ok(driver), Ok(device)) = (driver, device) else { return Err(CudnnStatus(4000)) };

@@ -194,8 +194,8 @@ stubs! {
     fn cudnnBatchNormalizationBackwardEx() -> CudnnStatus { computed::<CudnnStatus>("cudnnBatchNormalizationBackwardEx") }
     fn cudnnBatchNormalizationForwardInference() -> CudnnStatus { computed::<CudnnStatus>("cudnnBatchNormalizationForwardInference") }
     fn cudnnBatchNormalizationForwardTrainingEx() -> CudnnStatus { computed::<CudnnStatus>("cudnnBatchNormalizationForwardTrainingEx") }
-    fn cudnnCTCLoss() -> CudnnStatus { refused::<CudnnStatus>("cudnnCTCLoss") }
-    fn cudnnCTCLoss_v8() -> CudnnStatus { refused::<CudnnStatus>("cudnnCTCLoss_v8") }
+    fn cudnnCTCLoss() -> CudnnStatus { computed::<CudnnStatus>("cudnnCTCLoss") }
+    fn cudnnCTCLoss_v8() -> CudnnStatus { computed::<CudnnStatus>("cudnnCTCLoss_v8") }
     fn cudnnConvolutionBackwardData() -> CudnnStatus { computed::<CudnnStatus>("cudnnConvolutionBackwardData") }
     fn cudnnConvolutionBackwardFilter() -> CudnnStatus { computed::<CudnnStatus>("cudnnConvolutionBackwardFilter") }
     fn cudnnConvolutionBiasActivationForward() -> CudnnStatus { computed::<CudnnStatus>("cudnnConvolutionBiasActivationForward") }
@@ -203,8 +203,6 @@ stubs! {
     fn cudnnFindConvolutionBackwardDataAlgorithmEx() -> CudnnStatus { refused::<CudnnStatus>("cudnnFindConvolutionBackwardDataAlgorithmEx") }
     fn cudnnFindConvolutionBackwardFilterAlgorithmEx() -> CudnnStatus { refused::<CudnnStatus>("cudnnFindConvolutionBackwardFilterAlgorithmEx") }
     fn cudnnFindConvolutionForwardAlgorithmEx() -> CudnnStatus { refused::<CudnnStatus>("cudnnFindConvolutionForwardAlgorithmEx") }
-    fn cudnnGetCTCLossWorkspaceSize() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetCTCLossWorkspaceSize") }
-    fn cudnnGetCTCLossWorkspaceSize_v8() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetCTCLossWorkspaceSize_v8") }
     fn cudnnGetConvolutionBackwardDataAlgorithm_v7() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetConvolutionBackwardDataAlgorithm_v7") }
     fn cudnnGetConvolutionBackwardFilterAlgorithm_v7() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetConvolutionBackwardFilterAlgorithm_v7") }
     fn cudnnGetConvolutionForwardAlgorithm_v7() -> CudnnStatus { refused::<CudnnStatus>("cudnnGetConvolutionForwardAlgorithm_v7") }
@@ -212,19 +210,10 @@ stubs! {
     fn cudnnRNNBackwardData_v8() -> CudnnStatus { computed::<CudnnStatus>("cudnnRNNBackwardData_v8") }
     fn cudnnRNNBackwardWeights_v8() -> CudnnStatus { computed::<CudnnStatus>("cudnnRNNBackwardWeights_v8") }
     fn cudnnRNNForward() -> CudnnStatus { computed::<CudnnStatus>("cudnnRNNForward") }
-    fn cudnnSetCTCLossDescriptorEx() -> CudnnStatus { refused::<CudnnStatus>("cudnnSetCTCLossDescriptorEx") }
-    fn cudnnSetCTCLossDescriptor_v9() -> CudnnStatus { refused::<CudnnStatus>("cudnnSetCTCLossDescriptor_v9") }
     fn cudnnSpatialTfGridGeneratorBackward() -> CudnnStatus { computed::<CudnnStatus>("cudnnSpatialTfGridGeneratorBackward") }
     fn cudnnSpatialTfGridGeneratorForward() -> CudnnStatus { computed::<CudnnStatus>("cudnnSpatialTfGridGeneratorForward") }
     fn cudnnSpatialTfSamplerBackward() -> CudnnStatus { computed::<CudnnStatus>("cudnnSpatialTfSamplerBackward") }
     fn cudnnSpatialTfSamplerForward() -> CudnnStatus { computed::<CudnnStatus>("cudnnSpatialTfSamplerForward") }
-    fn cufftCreate() -> OtherStatus { refused::<OtherStatus>("cufftCreate") }
-    fn cufftDestroy() -> OtherStatus { refused::<OtherStatus>("cufftDestroy") }
-    fn cufftSetAutoAllocation() -> OtherStatus { refused::<OtherStatus>("cufftSetAutoAllocation") }
-    fn cufftSetStream() -> OtherStatus { refused::<OtherStatus>("cufftSetStream") }
-    fn cufftSetWorkArea() -> OtherStatus { refused::<OtherStatus>("cufftSetWorkArea") }
-    fn cufftXtExec() -> OtherStatus { refused::<OtherStatus>("cufftXtExec") }
-    fn cufftXtMakePlanMany() -> OtherStatus { refused::<OtherStatus>("cufftXtMakePlanMany") }
     fn cuptiEventGetAttribute() -> CuptiResult { refused::<CuptiResult>("cuptiEventGetAttribute") }
     fn cuptiEventGetIdFromName() -> CuptiResult { refused::<CuptiResult>("cuptiEventGetIdFromName") }
     fn cuptiEventGroupGetAttribute() -> CuptiResult { refused::<CuptiResult>("cuptiEventGroupGetAttribute") }

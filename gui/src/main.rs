@@ -12,7 +12,7 @@ const USAGE: &str = "usage: memscope-gui [FILE|SESSION]...
        memscope-gui --diff BEFORE AFTER
 
 Opens profiles (.mscope), session folders, or sessions by id or process id, each as a tab. --diff shows what the second holds less
-what the first holds. Without a name, the tabs of the last time are opened.
+what the first holds. The tabs of the last time stay.
 `memscope gui` starts this program.";
 
 fn main() -> ExitCode {
@@ -50,10 +50,7 @@ fn main() -> ExitCode {
     let options = eframe::NativeOptions { viewport, ..Default::default() };
     let create = move |creation: &eframe::CreationContext<'_>| {
         let mut app = App::restore(creation);
-        if arguments.is_empty() {
-            app.open_tabs(&creation.egui_ctx);
-        }
-        arguments.iter().for_each(|path| app.open(path, &creation.egui_ctx));
+        app.begin(&arguments, compares, &creation.egui_ctx);
         if compares {
             app.show_view("Diff");
         }

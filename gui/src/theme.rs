@@ -59,6 +59,10 @@ impl Look {
             Wish::Light => ThemePreference::Light,
         };
         context.set_theme(preference);
+        // Scroll bars have room of their own: they lie over no figure.
+        context.all_styles_mut(|style| {
+            style.spacing.scroll.floating_allocated_width = style.spacing.scroll.bar_width;
+        });
         for (ground, background) in [(Ground::Dark, Background::Dark), (Ground::Light, Background::Light)] {
             context.set_visuals_of(ground, visuals(ground, self.palette().on(background)));
         }

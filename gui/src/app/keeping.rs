@@ -2,12 +2,13 @@
 //!
 //! Owns: settings and tabs. Refuses: the window's size and its panels: eframe and egui keep those.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use eframe::egui;
 
-use super::App;
-use crate::settings::{KEY, Settings};
+use super::{App, Tab};
+use crate::document::{Document, Stage};
+use crate::settings::KEY;
 
 impl App {
     /// The window as eframe makes it, with what was kept of the last one but its tabs.
@@ -16,15 +17,34 @@ impl App {
         App::new(kept.unwrap_or_default())
     }
 
-    /// Opens the tabs of the last window, those whose files are still there.
-    pub fn open_tabs(&mut self, context: &egui::Context) {
-        // The files that were opened last keep their order.
-        let Settings { tabs, shown, recent, .. } = self.settings.clone();
-        tabs.iter().filter(|path| path.exists()).for_each(|path| self.open(path, context));
-        if let Some(path) = shown.filter(|path| path.exists()) {
-            self.open(&path, context);
+    /// Opens what the command line names beside the tabs of the last window whose files are still there. The last of what is named
+    /// is shown, else what was shown then. With `compares`, what is named comes first: the first of two others is what a
+    /// difference is made to.
+    pub fn begin(&mut self, named: &[PathBuf], compares: bool, context: &egui::Context) {
+        if compares {
+            named.iter().for_each(|path| self.open(path, context));
         }
-        self.settings.recent = recent;
+        for path in self.settings.tabs.clone().iter().filter(|path| path.exists()) {
+            if self.tab_of(path).is_none() {
+                let wake = context.clone();
+                let document = Document::asleep(path, move || wake.request_repaint());
+                // The files that were opened last keep their order.
+                self.tabs.push(Tab { noted: true, ..Tab::new(document, (self.below)()) });
+            }
+        }
+        named.iter().for_each(|path| self.open(path, context));
+        let before = self.settings.shown.as_deref().filter(|_| named.is_empty()).and_then(|path| self.tab_of(path));
+        if let Some(tab) = before {
+            self.shown = tab;
+        }
+    }
+
+    /// Notes files that could be opened: one that could not is not offered again.
+    pub(super) fn note_opened(&mut self) {
+        for tab in self.tabs.iter_mut().filter(|tab| !tab.noted && matches!(tab.document.stage(), Stage::Ready)) {
+            tab.noted = true;
+            self.settings.opened(&tab.document.path);
+        }
     }
 
     /// Notes what is open, and stores all that is kept.

@@ -48,11 +48,13 @@ struct Tab {
     below: Vec<Box<dyn View>>,
     /// Which of those is shown.
     pane: Option<usize>,
+    /// It is among the files that were opened last, or need not be.
+    noted: bool,
 }
 
 impl Tab {
     fn new(document: Document, below: Vec<Box<dyn View>>) -> Tab {
-        Tab { document, timeline: Default::default(), below, pane: None }
+        Tab { document, timeline: Default::default(), below, pane: None, noted: false }
     }
 
     /// The view that is copied and exported: the one below, else the timeline.
@@ -93,18 +95,26 @@ impl App {
 
     /// Opens a file or session as a new tab, and shows it; one that is open is only shown.
     pub fn open(&mut self, path: &Path, context: &egui::Context) {
-        if let Some(known) = self.tabs.iter().position(|tab| tab.document.path == path) {
+        if let Some(known) = self.tab_of(path) {
             self.shown = known;
             return;
         }
         let context = context.clone();
-        self.settings.opened(path);
         self.add(Document::open(path, move || context.request_repaint()));
+        // Once it can be opened: a session that is named by a number is no file.
+        self.tabs[self.shown].noted = !path.exists();
+    }
+
+    /// The tab of a path, whichever way it was written.
+    fn tab_of(&self, path: &Path) -> Option<usize> {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let wanted = absolute(path);
+        self.tabs.iter().position(|tab| absolute(&tab.document.path) == wanted)
     }
 
     /// Adds a document as a new tab, and shows it.
     pub fn add(&mut self, document: Document) {
-        self.tabs.push(Tab::new(document, (self.below)()));
+        self.tabs.push(Tab { noted: true, ..Tab::new(document, (self.below)()) });
         self.shown = self.tabs.len() - 1;
     }
 
@@ -145,7 +155,11 @@ impl App {
     pub fn frame(&mut self, ui: &mut Ui) {
         let context = ui.ctx().clone();
         let theme = self.settings.look.apply(&context);
+        if let Some(tab) = self.tabs.get_mut(self.shown) {
+            tab.document.awaken();
+        }
         self.tabs.iter_mut().for_each(|tab| tab.document.poll());
+        self.note_opened();
         self.dropped(&context);
         self.keys(&context);
         Panel::top("menu").show(ui, |ui| self.menu(ui, &theme));
@@ -172,7 +186,15 @@ impl App {
         });
         let shared = &tab.document.shared;
         for (position, other) in before.iter_mut().chain(after).enumerate() {
-            other.document.ask(|_, query| pane.into_iter().for_each(|view| view.ask_other(shared, position, query)));
+            let mut wanted = false;
+            other.document.ask(|_, query| {
+                let before = query.clone();
+                pane.into_iter().for_each(|view| view.ask_other(shared, position, query));
+                wanted = *query != before;
+            });
+            if wanted {
+                other.document.awaken();
+            }
         }
     }
 

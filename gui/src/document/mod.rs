@@ -1,7 +1,8 @@
 //! One profile or session: what it is called, what is known of it, and what is asked.
 //!
-//! Owns: its opening, its last answer, and where its cursor is at first. Refuses: to wait for anything, and to draw.
+//! Owns: its opening, its last answer, and what is seen of it at first. Refuses: to wait for anything, and to draw.
 
+mod beginning;
 mod opening;
 
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use memscope_core::explorer::{Answer, At, Explorer, Gravest, Query, Running, Target};
 
 use crate::shared::Shared;
-use opening::Opening;
+use opening::{Opening, Wake};
 
 /// An open document.
 pub struct Document {
@@ -32,6 +33,8 @@ pub struct Document {
 
 /// Who answers.
 enum Source {
+    /// Nobody yet: it is opened when somebody looks at it. This calls the window.
+    Asleep(Wake),
     /// Threads.
     Opening(Box<Opening>),
     /// An explorer, at once and on this thread.
@@ -53,8 +56,23 @@ impl Document {
     /// Begins to open a profile, a session folder, or a session by its id or a process id. `wake` is called on another thread when
     /// there is something new.
     pub fn open(path: &Path, wake: impl Fn() + Send + Sync + 'static) -> Document {
-        let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
-        Document::of(name, path, Source::Opening(Box::new(Opening::start(path.to_path_buf(), Arc::new(wake)))))
+        let mut document = Document::asleep(path, wake);
+        document.awaken();
+        document
+    }
+
+    /// The same, and it begins when somebody looks at it first: [`Document::awaken`].
+    pub fn asleep(path: &Path, wake: impl Fn() + Send + Sync + 'static) -> Document {
+        Document::of(name_of(path), path, Source::Asleep(Arc::new(wake)))
+    }
+
+    /// Somebody looks at it.
+    pub fn awaken(&mut self) {
+        if let Source::Asleep(wake) = &self.source {
+            let mut opening = Opening::start(self.path.clone(), Arc::clone(wake));
+            opening.ask(self.asked.clone());
+            self.source = Source::Opening(Box::new(opening));
+        }
     }
 
     /// A document that is answered at once, on the caller's thread: for tests and pictures, where no frame may depend on a clock.
@@ -86,6 +104,7 @@ impl Document {
                 stage => stage,
             },
             Source::Explorer(_) => Stage::Ready,
+            Source::Asleep(_) => Stage::Opening,
         }
     }
 
@@ -121,6 +140,7 @@ impl Document {
         self.asked = query.clone();
         match &mut self.source {
             Source::Opening(opening) => opening.ask(query),
+            Source::Asleep(_) => {}
             Source::Explorer(explorer) => {
                 let answer = explorer.answer(&query);
                 self.version += 1;
@@ -145,26 +165,19 @@ impl Document {
         let known = (overview || !self.answer.session.reading) && self.answer.session.last_time.0 > 0;
         if !self.settled && known {
             self.settled = true;
-            self.begin_where_memory_ran_out();
+            beginning::begin(&self.answer, &mut self.shared);
         }
         // Whoever follows a session until it ends wants to know why it did.
         let ended = self.answer.session.state != Running::Live;
         if std::mem::replace(&mut self.ended, ended) != ended && ended && self.shared.cursor == At::Live {
-            self.begin_where_memory_ran_out();
+            beginning::begin(&self.answer, &mut self.shared);
         }
     }
+}
 
-    /// The reason why most profiles are opened.
-    fn begin_where_memory_ran_out(&mut self) {
-        let Some(gravest) = &self.answer.gravest else {
-            // Without one, what counts is the peak; of a session that runs, the present.
-            if self.answer.session.state != Running::Live {
-                self.shared.cursor = At::Peak;
-            }
-            return;
-        };
-        (self.shared.cursor, self.shared.target) = out_of_memory(&self.answer, gravest);
-    }
+/// Short name of what is at a path.
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into())
 }
 
 /// Where memory ran out: the moment, and the device where there are several.

@@ -8,9 +8,11 @@ mod svg;
 
 use std::io::Cursor;
 
-use eframe::egui::{self, Color32, ColorImage, Rect, Vec2};
+use eframe::egui::text::{LayoutJob, TextWrapping};
+use eframe::egui::{self, Color32, ColorImage, FontId, Frame, Panel, Rect, Vec2, vec2};
 use image::{ExtendedColorType, ImageEncoder};
 
+use crate::panels::{self, moment};
 use crate::theme::{Look, Theme};
 use crate::view::{View, ViewContext};
 
@@ -26,6 +28,9 @@ pub struct Picture {
     ground: Color32,
 }
 
+/// Height of the line above the view that says what it is of.
+const TITLE: f32 = 24.0;
+
 /// Frames until everything has its place: egui learns sizes in the first.
 const FRAMES: usize = 3;
 
@@ -34,6 +39,7 @@ impl Picture {
     pub fn of(view: &mut dyn View, mut context: ViewContext<'_>, look: Look, size: Vec2, scale: f32) -> Picture {
         let hidden = egui::Context::default();
         let ground = if context.theme.dark { egui::Theme::Dark } else { egui::Theme::Light };
+        let title = title(view.title(), &context);
         let mut raster = Raster::default();
         let mut output = None;
         for frame in 0..FRAMES {
@@ -49,12 +55,19 @@ impl Picture {
             look.apply(&hidden);
             context.theme = Theme::of(&hidden, look.palette());
             let mut drawn = hidden.run_ui(input, |ui| {
+                let line = Panel::top("title").exact_size(TITLE).frame(Frame::NONE.fill(context.theme.ground()));
+                line.show(ui, |ui| {
+                    let ink = context.theme.text();
+                    let mut job = LayoutJob::simple_singleline(title.clone(), FontId::proportional(13.0), ink);
+                    job.wrap = TextWrapping::truncate_at_width(ui.available_width() - 16.0);
+                    let (painter, at) = (ui.painter(), ui.max_rect().left_top() + vec2(8.0, 4.0));
+                    painter.galley(at, painter.layout_job(job), ink);
+                });
                 egui::CentralPanel::no_frame().show(ui, |ui| view.ui(ui, &mut context));
             });
             raster.update(&mut drawn.textures_delta);
             output = Some(drawn);
         }
-        let title = view.title().to_owned();
         Picture {
             output: output.unwrap_or_default(),
             context: hidden,
@@ -90,4 +103,12 @@ impl Picture {
         image::codecs::png::PngEncoder::new(&mut png).write_image(&bytes, width, height, ExtendedColorType::Rgba8)?;
         Ok(png.into_inner())
     }
+}
+
+/// What a picture is of: the profile, the view, the moment, and the span that is seen.
+fn title(view: &str, context: &ViewContext<'_>) -> String {
+    let (answer, seen) = (context.answer, context.seen());
+    let part = moment::part(answer);
+    let span = format!("from {} to {}", panels::time(seen.begin), panels::time(seen.end));
+    format!("{} · {view} · {} ({part}) · {span}", context.name, moment::place(answer))
 }

@@ -36,7 +36,7 @@ fn facts(answer: &Answer) -> Vec<(String, bool)> {
         let at = units::time(peak.state.time.0 as f64 / 1e9);
         facts.push((format!("peak of live {live} at {at}{step}"), false));
     }
-    facts.push((units::count(session.allocations, "allocation", "allocations"), false));
+    facts.push((units::count(session.allocations, "allocation made", "allocations made"), false));
     if session.dropped_events > 0 {
         facts.push((format!("{} events lost: figures are too low", units::grouped(session.dropped_events)), true));
     }

@@ -100,6 +100,7 @@ fn compare(view: &BandsView, trace: &Trace, time: u64, instant: Instant) {
 fn drawn_and_merged_are_the_live_bytes_of_the_report() {
     for trace in [leaking(), out_of_memory()] {
         let mut window = of(&trace);
+        press(&mut window, Key::Num0);
         write(&mut window, "filter", ">300MiB");
         let answer = Arc::clone(document(&window).answer());
         let peak = answer.peak.as_ref().expect("there is a peak").state.time.0;

@@ -53,6 +53,21 @@ fn the_picture_is_well_formed_and_has_an_area_for_each_category() {
     }
 }
 
+/// A picture is sent on without its window: it says itself what it is of.
+#[test]
+fn a_picture_says_of_which_profile_moment_and_span_it_is() {
+    let svg = picture(Look { ground: Wish::Dark, colour_blind: false }, 1.0).svg();
+    let document = roxmltree::Document::parse(&svg).expect("XML");
+    let title =
+        "train.mscope · Timeline · End, at 3.300000 s, step 4, forward (whole session) · from 0.000000 s to 3.500000 s";
+    let texts = |name: &str| -> Vec<String> {
+        let named = document.descendants().filter(|node| node.has_tag_name(name));
+        named.filter_map(|node| node.text().map(str::to_owned)).collect()
+    };
+    assert!(texts("text").iter().any(|text| text == title), "{:?}", texts("text"));
+    assert_eq!(texts("title"), [format!("memscope: {title}")]);
+}
+
 #[test]
 fn a_png_has_as_many_pixels_as_were_asked_for_and_is_painted() {
     let png = picture(Look { ground: Wish::Dark, colour_blind: false }, 2.0).png().expect("a PNG");

@@ -1,16 +1,17 @@
 //! The reason why the window exists: a profile with an out-of-memory error opens at it, and what filled memory, who made it and
 //! what holds it are read without a click.
 
-use eframe::egui::Key;
+use eframe::egui::{Key, Modifiers};
 use egui_kittest::kittest::{NodeT, Queryable};
 use memscope_core::Category;
 use memscope_core::explorer::{At, Target};
 use memscope_gui::shared::Selection;
+use memscope_gui::view::whole;
 use memscope_wire::Event;
 
 use crate::sessions::{GIB, MIB, eight_gpus, leaking, out_of_memory, training};
 use crate::trace::Trace;
-use crate::window::{self, Window, click, heard, press};
+use crate::window::{self, Window, click, heard, press, press_with};
 
 /// A PyTorch-like program with names as long as real ones: 40 layers in a container, and a refusal with its line.
 fn wordy() -> Trace {
@@ -139,6 +140,78 @@ fn what_was_refused_and_what_to_do_is_in_sight_without_scrolling() {
                 }
             }
         }
+    }
+}
+
+/// The steps before the refusal can be told apart, in hours too; all of time is one key away.
+#[test]
+fn what_is_seen_of_time_first_are_the_last_steps() {
+    let mut long = Trace::new(Trace::session(&["./train"], None));
+    long.add_process(77, None);
+    long.add_device(0, 100 * MIB);
+    for number in 1..=4000 {
+        long.now += 3_000_000_000;
+        long.step(number);
+        long.tagged(0x10_0000_0000, 40 * MIB, Category::Activations, "out");
+        long.now += 1_000_000;
+        long.free(0x10_0000_0000);
+    }
+    long.tagged(0x10_0000_0000, 90 * MIB, Category::Activations, "out");
+    long.now += 1_000_000_000;
+    long.refuse(20 * MIB, 10 * MIB, 100 * MIB);
+    long.end(1);
+    // Of the short one steps 2, 3 and 4; of the long one 3,998, 3,999 and 4,000, 3 s each, of more than three hours.
+    let first_step = |number: u64| number * 3_000_000_000 + (number - 1) * 1_000_000;
+    for (trace, refused, (before, first)) in [
+        (out_of_memory(), 3_300_000_000, (500_000_000, 1_400_000_000)),
+        (long, long_refusal(), (first_step(3997), first_step(3998))),
+    ] {
+        let mut window = window::of(&trace);
+        let seen = |window: &Window| {
+            let document = window.state().document().expect("it is open");
+            document.shared.zoom.seen(whole(document.answer()))
+        };
+        let (all, near) = (whole(window.state().document().expect("it is open").answer()), seen(&window));
+        assert!(near.contains(first) && !near.contains(before) && near.contains(refused), "{near:?} of {all:?}");
+        press_with(&mut window, Modifiers::COMMAND, Key::Z);
+        assert_eq!(seen(&window), all, "an undo shows all");
+        press_with(&mut window, Modifiers::COMMAND, Key::Y);
+        assert_eq!(seen(&window), near);
+        press(&mut window, Key::Num0);
+        assert_eq!(seen(&window), all, "and so does its key");
+    }
+}
+
+/// Of the long session.
+const fn long_refusal() -> u64 {
+    4000 * 3_000_000_000 + 1_001_000_000 + 3999 * 1_000_000
+}
+
+/// An hour of requests, each of which fills and frees; the last one fills the device.
+#[test]
+fn without_steps_it_is_the_time_in_which_memory_filled() {
+    let mut trace = Trace::new(Trace::session(&["./serve"], None));
+    trace.add_process(77, None);
+    trace.add_device(0, 100 * MIB);
+    trace.tagged(0x10_0000_0000, 10 * MIB, Category::Weights, "weight");
+    for _ in 0..360 {
+        trace.allocate(0x20_0000_0000, 60 * MIB);
+        trace.now += 5_000_000_000;
+        trace.free(0x20_0000_0000);
+        trace.now += 5_000_000_000;
+    }
+    trace.allocate(0x20_0000_0000, 80 * MIB);
+    trace.now += 4_000_000_000;
+    trace.refuse(20 * MIB, 10 * MIB, 100 * MIB);
+    trace.end(1);
+    let window = window::of(&trace);
+    let document = window.state().document().expect("it is open");
+    let seen = document.shared.zoom.seen(whole(document.answer()));
+    assert!(seen.contains(3_604_000_000_000) && seen.contains(3_600_000_000_000), "{seen:?}");
+    assert!(seen.length() < 20_000_000_000, "{seen:?}");
+    // Where nothing ran out of memory, all of time is seen.
+    for trace in [leaking(), training()] {
+        assert!(window::of(&trace).state().document().expect("it is open").shared.zoom.is_whole());
     }
 }
 

@@ -12,6 +12,7 @@
 //! | findings | what each finding says, and where "Show me" leads |
 //! | opening | files and sessions as they are opened, whole, broken, missing, running |
 //! | export | views as SVG, PNG and text |
+//! | looks | nothing lies over anything else, and nothing is too small |
 //! | keys | what keys, menu and pointer do |
 //! | panes | views below the timeline: which is shown, what it is asked for, comparing with another document |
 //! | pictures | snapshots of fixed states |
@@ -28,6 +29,7 @@ mod findings;
 mod flame;
 mod golden;
 mod keys;
+mod looks;
 mod opening;
 mod panes;
 mod pictures;

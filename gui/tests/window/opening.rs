@@ -11,6 +11,7 @@ use memscope_core::journal::Writer;
 use memscope_core::journal::entry::Entry;
 use memscope_core::session::SessionFolder;
 use memscope_gui::app::App;
+use memscope_gui::settings::Settings;
 
 use crate::sessions::out_of_memory;
 use crate::trace::Trace;
@@ -118,6 +119,67 @@ fn what_cannot_be_opened_is_said_with_its_path() {
         let says = heard(&window).into_iter().find(|text| text.contains(&shown) && text.contains(words));
         assert!(says.is_some(), "{name}: {words} is not said; there is {:#?}", heard(&window));
     }
+}
+
+#[test]
+fn what_never_opened_is_not_among_the_files_that_were_opened_last() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let paths = ["broken.mscope", "whole.mscope"].map(|name| folder.path().join(name));
+    fs::write(&paths[0], "no profile").expect("written");
+    profile(&out_of_memory(), &paths[1]);
+    let mut window = opens(&paths[0]);
+    until(&mut window, "that it is broken", has("This cannot be opened"));
+    window.state_mut().open(&folder.path().join("missing.mscope"), &Default::default());
+    until(&mut window, "that it is missing", has("there is no file"));
+    window.state_mut().open(&paths[1], &Default::default());
+    until(&mut window, "the whole one", has("Out of memory: 6.00 GiB refused"));
+    assert_eq!(window.state().settings().recent, [paths[1].clone()]);
+}
+
+/// The window is started with a file's name: it is a further tab.
+#[test]
+fn tabs_that_were_kept_stay_beside_a_file_that_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let paths = ["a.mscope", "b.mscope", "c.mscope"].map(|name| folder.path().join(name));
+    let [a, b, c] = &paths;
+    paths.iter().for_each(|path| profile(&out_of_memory(), path));
+    let gone = folder.path().join("gone.mscope");
+    let kept = Settings { tabs: vec![a.clone(), gone, b.clone()], shown: Some(a.clone()), ..Settings::default() };
+    let begin = |named: &[std::path::PathBuf], compares: bool| {
+        let mut app = App::new(kept.clone());
+        app.begin(named, compares, &Default::default());
+        if compares {
+            app.show_view("Diff");
+        }
+        window::with_steps(app)
+    };
+    let tabs = |window: &Window| {
+        let named = |name: &&str| window.query_by_label(&format!("Close {name}")).is_some();
+        ["a.mscope", "b.mscope", "c.mscope", "gone.mscope"].into_iter().filter(named).collect::<Vec<_>>()
+    };
+    let shown = |window: &Window| window.state().document().expect("one").path.clone();
+    let mut window = begin(std::slice::from_ref(c), false);
+    until(&mut window, "the third", has("Out of memory: 6.00 GiB refused"));
+    assert_eq!((tabs(&window), shown(&window)), (vec!["a.mscope", "b.mscope", "c.mscope"], c.clone()));
+    // One that is not looked at is not read, and is once it is.
+    window.get_by_label("a.mscope").click();
+    window.step();
+    until(&mut window, "the first", has("Out of memory: 6.00 GiB refused"));
+    assert_eq!(shown(&window), *a);
+
+    let mut window = begin(std::slice::from_ref(b), false);
+    until(&mut window, "the second", has("Out of memory: 6.00 GiB refused"));
+    assert_eq!((tabs(&window), shown(&window)), (vec!["a.mscope", "b.mscope"], b.clone()), "it is open already");
+
+    let mut window = begin(&[], false);
+    until(&mut window, "the first", has("Out of memory: 6.00 GiB refused"));
+    assert_eq!((tabs(&window), shown(&window)), (vec!["a.mscope", "b.mscope"], a.clone()));
+
+    // What is to be compared is compared with what was named before it, whatever was kept.
+    let mut window = begin(&[c.clone(), b.clone()], true);
+    until(&mut window, "the difference", has("live: before 63.55 GiB, after 63.55 GiB"));
+    assert_eq!((tabs(&window), shown(&window)), (vec!["a.mscope", "b.mscope", "c.mscope"], b.clone()));
+    assert!(has("before: c.mscope")(&window), "{:#?}", heard(&window));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use eframe::egui::epaint::textures::TexturesDelta;
-use eframe::egui::{self, Color32, Key, Modifiers};
+use eframe::egui::{self, Color32, Key, Modifiers, Rect, Shape};
 use egui_kittest::kittest::{NodeT, Queryable};
 use egui_kittest::{Harness, TestRenderer};
 use memscope_gui::app::App;
@@ -60,6 +60,37 @@ pub fn heard(window: &Window) -> BTreeSet<String> {
         [node.label(), node.value()]
     });
     texts.flatten().filter(|text| !text.is_empty()).collect()
+}
+
+/// Everything that is drawn, with its part of the window: what is outside that is not seen.
+fn drawn(window: &Window) -> Vec<(Shape, Rect)> {
+    fn flat(shape: &Shape, clip: Rect, all: &mut Vec<(Shape, Rect)>) {
+        match shape {
+            Shape::Vec(shapes) => shapes.iter().for_each(|shape| flat(shape, clip, all)),
+            shape => all.push((shape.clone(), clip)),
+        }
+    }
+    let mut all = Vec::new();
+    window.output().shapes.iter().for_each(|shape| flat(&shape.shape, shape.clip_rect, &mut all));
+    all
+}
+
+/// Texts that are drawn, and where.
+pub fn texts(window: &Window) -> Vec<(String, Rect)> {
+    let text = |(shape, clip): (Shape, Rect)| match shape {
+        Shape::Text(text) => Some((text.galley.text().to_owned(), text.visual_bounding_rect().intersect(clip))),
+        _ => None,
+    };
+    drawn(window).into_iter().filter_map(text).filter(|(_, rect)| rect.is_positive()).collect()
+}
+
+/// Rectangles that are filled with a colour.
+pub fn filled(window: &Window, colour: Color32) -> Vec<Rect> {
+    let rect = |(shape, clip): (Shape, Rect)| match shape {
+        Shape::Rect(rect) if rect.fill == colour => Some(rect.rect.intersect(clip)),
+        _ => None,
+    };
+    drawn(window).into_iter().filter_map(rect).filter(Rect::is_positive).collect()
 }
 
 /// Presses a key alone, and waits until the window stands still.

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use eframe::egui::{RichText, Ui};
-use memscope_core::explorer::{At, Column, Grouping, Row, RowsQuery, RowsView, and_terms, group_term};
+use memscope_core::explorer::{Answer, At, Column, Grouping, Row, RowsQuery, RowsView, and_terms, group_term};
 use memscope_core::report::units;
 
 use super::rows::{self, Drawn};
@@ -89,7 +89,7 @@ impl List {
             ui.weak("…");
             return;
         };
-        ui.label(totals(&view, self.group.is_some()));
+        ui.label(totals(context.answer, &view, self.group.is_some()));
         self.remarks(ui, context, &view);
         if view.matching == 0 {
             let text = match view.total {
@@ -220,7 +220,7 @@ impl List {
     /// What is seen of it as text.
     pub fn text(&self, context: &ViewContext<'_>) -> String {
         let Some(view) = &context.answer.rows else { return "Allocations: not known yet\n".to_owned() };
-        let mut text = format!("{}\n", totals(view, self.group.is_some()));
+        let mut text = format!("{}\n", totals(context.answer, view, self.group.is_some()));
         if !self.filter.is_empty() {
             let _ = writeln!(text, "filter: {}", self.filter);
         }
@@ -245,13 +245,15 @@ pub(super) fn row_at(view: &RowsView, row: usize) -> Option<&Row> {
 }
 
 /// All rows in a line: `812 of 3,402 allocations, 1.20 GiB of 4.30 GiB live`.
-fn totals(view: &RowsView, grouped: bool) -> String {
+fn totals(answer: &Answer, view: &RowsView, grouped: bool) -> String {
     let all = units::count(view.total as u64, "allocation", "allocations");
     let (bytes, whole) = (units::bytes(view.matching_bytes), units::bytes(view.total_bytes));
     let listed = match view.matching_allocations == view.total {
         true => format!("{all}, {whole} live"),
         false => format!("{} of {all}, {bytes} of {whole} live", units::grouped(view.matching_allocations as u64)),
     };
+    // Other views count those of device memory alone.
+    let listed = if answer.now.host.reserved > 0 { format!("{listed}, host memory among them") } else { listed };
     match grouped {
         true => format!("{}: {listed}", units::count(view.matching as u64, "group", "groups")),
         false => listed,

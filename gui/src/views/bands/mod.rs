@@ -231,7 +231,8 @@ impl Bands {
         self.part = self.part.and_then(|part| part.within(top));
         let part = self.part.unwrap_or(Part::all(top));
         let plot = Plot { view, chart: Chart { rect: inner, seen: context.seen() }, part, pixel };
-        timeline::axis::time(&painter, &plot.chart, rect.top(), &theme);
+        let label = timeline::pointer::label(&painter, context, &plot.chart, rect);
+        timeline::axis::time(&painter, &plot.chart, rect.top(), label.map(|(place, _)| place.x_range()), &theme);
         self.steps(ui, context, &plot, rect.top() + RULER);
         if view.order == BandOrder::Stacked {
             bytes::axis(&painter, &plot, &theme);

@@ -12,9 +12,10 @@ use crate::shared::Selection;
 use crate::view::ViewContext;
 
 const ROW: f32 = 19.0;
-/// Width of a column of figures, and of the bars.
+/// Width of a column of figures, of the bars at least and at most, and of names.
 const FIGURES: f32 = 84.0;
-const BARS: f32 = 110.0;
+const BARS: (f32, f32) = (110.0, 480.0);
+const NAMES: f32 = 170.0;
 
 /// A row on the screen.
 enum Row<'a> {
@@ -67,11 +68,7 @@ fn only(change: &Change) -> &'static str {
 pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, diff: &Diff) {
     let theme = context.theme;
     let rows = rows(diff);
-    let largest = |row: &Row<'_>| match row {
-        Row::Change { change, .. } => change.difference.unsigned_abs(),
-        Row::Title(_) => 0,
-    };
-    let most = rows.iter().map(largest).max().unwrap_or(0).max(1) as f64;
+    let scale = Scale::of(&rows, ui.available_width() - 3.0 * FIGURES - NAMES);
     let font = FontId::proportional(12.0);
     let (head, _) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::hover());
     for (column, title) in ["before", "after", "difference"].into_iter().enumerate() {
@@ -105,16 +102,17 @@ pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, diff: &Diff) {
                 painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), theme.text());
             }
             let left = rect.left() + 3.0 * FIGURES + 10.0;
-            bar(
-                &painter,
-                Rect::from_min_size(pos2(left, rect.top()), vec2(BARS, ROW)),
-                change,
-                most,
-                (theme.warning(), theme.good()),
-            );
+            let bars = Rect::from_min_size(pos2(left, rect.top()), vec2(scale.width, ROW));
+            bar(&painter, bars, change.difference, &scale, (theme.warning(), theme.good()));
             let colour = colour.map_or(theme.text(), |category| theme.category(category));
             let text = format!("{name}{}", only(change));
-            painter.text(pos2(left + BARS + 10.0, rect.center().y), Align2::LEFT_CENTER, text, font.clone(), colour);
+            painter.text(
+                pos2(left + scale.width + 10.0, rect.center().y),
+                Align2::LEFT_CENTER,
+                text,
+                font.clone(),
+                colour,
+            );
             if response.clicked()
                 && let Some(leads) = leads
             {
@@ -125,13 +123,40 @@ pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, diff: &Diff) {
     });
 }
 
-/// To the right what grew, to the left what shrank.
-fn bar(painter: &eframe::egui::Painter, rect: Rect, change: &Change, most: f64, (more, less): (Color32, Color32)) {
-    let middle = rect.center().x;
-    let width = (change.difference as f64 / most * f64::from(rect.width() / 2.0)) as f32;
-    let colour = if width > 0.0 { more } else { less };
-    let (left, right) = (middle.min(middle + width), middle.max(middle + width));
-    painter.rect_filled(Rect::from_x_y_ranges(left..=right, rect.top() + 4.0..=rect.bottom() - 4.0), 0.0, colour);
+/// How bars are drawn: all of the width is for what there is, so that zero is at the left where nothing shrank.
+struct Scale {
+    width: f32,
+    /// Where zero is, from the left.
+    zero: f32,
+    /// Points a byte.
+    byte: f64,
+}
+
+impl Scale {
+    fn of(rows: &[Row<'_>], room: f32) -> Scale {
+        let differences = || {
+            rows.iter().map(|row| match row {
+                Row::Change { change, .. } => change.difference,
+                Row::Title(_) => 0,
+            })
+        };
+        let less = differences().min().unwrap_or(0).min(0).unsigned_abs() as f64;
+        let more = differences().max().unwrap_or(0).max(0) as f64;
+        let width = room.clamp(BARS.0, BARS.1);
+        let byte = f64::from(width) / (less + more).max(1.0);
+        Scale { width, zero: (less * byte) as f32, byte }
+    }
+}
+
+/// To the right what grew, to the left what shrank; what is there is seen.
+fn bar(painter: &eframe::egui::Painter, rect: Rect, difference: i64, scale: &Scale, (more, less): (Color32, Color32)) {
+    if difference == 0 {
+        return;
+    }
+    let zero = rect.left() + scale.zero;
+    let long = ((difference.unsigned_abs() as f64 * scale.byte) as f32).max(1.0);
+    let (colour, sides) = if difference > 0 { (more, zero..=zero + long) } else { (less, zero - long..=zero) };
+    painter.rect_filled(Rect::from_x_y_ranges(sides, rect.top() + 3.0..=rect.bottom() - 3.0), 0.0, colour);
 }
 
 /// To the byte.

@@ -99,7 +99,10 @@ fn own(view: &FlameView, position: usize) -> &'static str {
 /// All of the tree in a line: how much, and of when.
 pub fn summary(context: &ViewContext<'_>, view: &FlameView) -> String {
     let (answer, all) = (context.answer, &view.nodes[0]);
-    let (bytes, count) = (units::bytes(all.bytes()), units::count(all.allocations, "allocation", "allocations"));
+    let bytes = units::bytes(all.bytes());
+    let count = units::count(all.allocations, "allocation", "allocations");
+    // A list of allocations has both.
+    let count = format!("{count} of {} memory", if answer.of_host { "host" } else { "device" });
     match &view.query.weight {
         FlameWeight::Cursor => {
             // Of a running session a large tree is made anew less often than the figures beside it.

@@ -4,11 +4,11 @@
 
 use std::ops::RangeInclusive;
 
-use eframe::egui::{Align2, FontId, Painter, Rect, Stroke, pos2};
+use eframe::egui::{Align2, FontId, Painter, Rangef, Rect, Stroke, pos2};
 use memscope_core::report::units;
 
-use super::Chart;
 use super::columns::Run;
+use super::{Chart, small};
 use crate::theme::Theme;
 use crate::view::ViewContext;
 
@@ -105,17 +105,27 @@ fn time_label(time: u64, stride: u64) -> String {
     }
 }
 
-/// Draws the axis of time, with lines down through the chart.
-pub fn time(painter: &Painter, chart: &Chart, top: f32, theme: &Theme) {
+/// Least room between labels of time.
+const BETWEEN: f32 = 6.0;
+
+/// Draws the axis of time, with lines down through the chart. No label is written where another one is, nor where the cursor's
+/// is to be: `taken`.
+pub fn time(painter: &Painter, chart: &Chart, top: f32, taken: Option<Rangef>, theme: &Theme) {
     let stride = time_stride(chart.seen.length(), (chart.rect.width() / 110.0).max(1.0) as u64);
     let mut moment = chart.seen.begin.next_multiple_of(stride);
+    let mut free = f32::NEG_INFINITY;
     while moment <= chart.seen.end {
         let x = chart.x(moment);
         painter.vline(x, top + 14.0..=chart.rect.bottom(), Stroke::new(1.0, theme.grid()));
-        let at = pos2(x, top + 2.0);
+        let text = small(painter, time_label(moment, stride), theme.faint());
         // The last one must not be cut.
-        let align = if x + 24.0 > chart.rect.right() { Align2::RIGHT_TOP } else { Align2::CENTER_TOP };
-        painter.text(at, align, time_label(moment, stride), FontId::proportional(11.0), theme.faint());
+        let align = if x + text.size().x / 2.0 > chart.rect.right() { Align2::RIGHT_TOP } else { Align2::CENTER_TOP };
+        let rect = align.anchor_size(pos2(x, top + 2.0), text.size());
+        let meets = taken.is_some_and(|taken| taken.expand(BETWEEN).intersects(rect.x_range()));
+        if rect.left() >= free && !meets {
+            free = rect.right() + BETWEEN;
+            painter.galley(rect.min, text, theme.faint());
+        }
         moment = moment.saturating_add(stride);
     }
 }

@@ -135,7 +135,8 @@ impl View for Timeline {
         self.wanted = (Some(wanted(context)), inner.width().ceil() as usize);
         let runs = columns::runs(&Source::of(context.answer), &chart, ui.ctx().pixels_per_point());
         let scale = Scale::of(context, &runs);
-        axis::time(&painter, &chart, rect.top(), &context.theme);
+        let label = pointer::label(&painter, context, &chart, rect);
+        axis::time(&painter, &chart, rect.top(), label.map(|(place, _)| place.x_range()), &context.theme);
         axis::bytes(&painter, &chart, &scale, &context.theme);
         area::draw(&painter, context, &chart, &scale, &runs);
         capacity(&painter, context, &chart, &scale);

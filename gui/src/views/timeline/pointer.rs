@@ -3,7 +3,9 @@
 //! Owns: cursor, range and hover. With Shift or another button a drag moves, and Shift and wheel move, too. Refuses: keys; they are
 //! actions.
 
-use eframe::egui::{Align2, FontId, Painter, PointerButton, Rect, Response, Stroke, Ui, Vec2, pos2, vec2};
+use std::sync::Arc;
+
+use eframe::egui::{Align2, FontId, Galley, Painter, PointerButton, Rect, Response, Stroke, Ui, Vec2, pos2, vec2};
 use memscope_core::report::units;
 
 use super::columns::Source;
@@ -40,15 +42,24 @@ pub fn draw(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: 
     if let Some(time) = cursor_time(context) {
         let x = chart.x(time);
         inside.vline(x, whole.top() + 14.0..=whole.bottom() - 4.0, Stroke::new(1.5, theme.text()));
-        if chart.seen.contains(time) {
-            let galley = small(painter, written(time, chart.seen), theme.ground());
-            let half = galley.size().x / 2.0 + 3.0;
-            let x = x.clamp(chart.rect.left() + half, chart.rect.right() - half);
-            let rect = Align2::CENTER_TOP.anchor_size(pos2(x, whole.top() + 1.0), galley.size());
-            painter.rect_filled(rect.expand2(vec2(3.0, 1.0)), 3.0, theme.text());
-            painter.galley(rect.min, galley, theme.ground());
-        }
     }
+    if let Some((place, text)) = label(painter, context, chart, whole) {
+        painter.rect_filled(place, 3.0, theme.text());
+        painter.galley(place.min + LABEL, text, theme.ground());
+    }
+}
+
+/// Room around the label of the cursor.
+const LABEL: Vec2 = vec2(3.0, 1.0);
+
+/// The label of the cursor on the axis of time, and its place; `None` where the cursor is out of sight.
+pub fn label(painter: &Painter, context: &ViewContext<'_>, chart: &Chart, whole: Rect) -> Option<(Rect, Arc<Galley>)> {
+    let time = cursor_time(context).filter(|time| chart.seen.contains(*time))?;
+    let text = small(painter, written(time, chart.seen), context.theme.ground());
+    let half = text.size().x / 2.0 + LABEL.x;
+    let x = chart.x(time).clamp(chart.rect.left() + half, (chart.rect.right() - half).max(chart.rect.left() + half));
+    let place = Align2::CENTER_TOP.anchor_size(pos2(x, whole.top() + LABEL.y), text.size());
+    Some((place.expand2(LABEL), text))
 }
 
 /// A moment, to the nanosecond where little time is seen.

@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use eframe::egui::accesskit::Role;
 use eframe::egui::text::{LayoutJob, TextWrapping};
 use eframe::egui::{Color32, FontId, Rect, RichText, Sense, Ui, Vec2, WidgetInfo, pos2, vec2};
+use memscope_core::Origin;
 use memscope_core::explorer::{Answer, At, Gravest};
-use memscope_core::findings::{Detail, Finding, Oom};
+use memscope_core::findings::{Detail, Finding, Holder, Oom};
 use memscope_core::report::{Group, units};
 
 use super::{findings, time};
@@ -67,9 +68,26 @@ fn selection(group: &Group) -> Selection {
     }
 }
 
-/// Who holds a group; files of earlier versions do not tell.
+/// The groups that are listed: not those that hold next to nothing.
+fn largest(oom: &Oom, count: usize) -> impl Iterator<Item = &Group> {
+    let counts = |(position, group): &(usize, &Group)| *position == 0 || units::share(group.bytes, oom.live) >= 0.5;
+    oom.largest_groups.iter().take(count).enumerate().filter(counts).map(|(_, group)| group)
+}
+
+/// Who holds a group; where that is all that is known, as in files of earlier versions, by its category.
 fn holder(group: &Group) -> String {
-    group.held_by().unwrap_or_else(|| "holder not told".to_owned())
+    let of_category = || Holder::of(findings::category(&group.category).unwrap_or_default(), Origin::None, 0).text();
+    group.held_by().unwrap_or_else(|| of_category().to_owned())
+}
+
+/// Where a group was made: its scope, and its line where the title is not that; files of earlier versions do not tell.
+fn place(group: &Group) -> Option<String> {
+    group.holder?;
+    let scope = group.scope.clone().filter(|scope| *scope != group.name);
+    let outside = group.scope.is_none().then(|| "outside all scopes".to_owned());
+    let line = group.line.clone().filter(|line| line != group.title());
+    let parts: Vec<String> = scope.or(outside).into_iter().chain(line).collect();
+    Some(parts.join(" · ")).filter(|place| !place.is_empty())
 }
 
 /// Holder, number and module of a group.
@@ -78,9 +96,8 @@ fn about(group: &Group) -> String {
     if group.allocations > 1 {
         let _ = write!(about, " · {} of them", units::grouped(group.allocations));
     }
-    let named = group.scope.as_deref() == Some(&*group.name);
-    if !named {
-        let _ = write!(about, " · {}", group.scope.as_deref().unwrap_or("outside all scopes"));
+    if let Some(place) = place(group) {
+        let _ = write!(about, " · {place}");
     }
     about
 }
@@ -88,15 +105,18 @@ fn about(group: &Group) -> String {
 /// A group in one sentence, for whoever hears it.
 fn sentence(group: &Group, live: u64) -> String {
     let share = units::share(group.bytes, live);
-    let scope = group.scope.as_deref().map_or("outside all scopes".to_owned(), |scope| format!("in {scope}"));
-    format!(
-        "{}: {}, {share:.0} % of live, {}, {scope}, {}, {}",
-        group.name,
-        units::bytes(group.bytes),
-        group.category,
-        holder(group),
-        units::count(group.allocations, "allocation", "allocations"),
-    )
+    let mut sentence =
+        format!("{}: {}, {share:.0} % of live, {}, ", group.title(), units::bytes(group.bytes), group.category);
+    if group.holder.is_some() {
+        let scope = group.scope.as_deref().map_or("outside all scopes".to_owned(), |scope| format!("in {scope}"));
+        let _ = write!(sentence, "{scope}, ");
+    }
+    let count = units::count(group.allocations, "allocation", "allocations");
+    let _ = write!(sentence, "{}, {count}", holder(group));
+    if let Some(line) = &group.line {
+        let _ = write!(sentence, ", most of it at {line}");
+    }
+    sentence
 }
 
 /// Draws it; nothing where memory did not run out.
@@ -122,7 +142,7 @@ pub fn ui(ui: &mut Ui, answer: &Answer, shared: &mut Shared, theme: &Theme, heig
     ui.scope(|ui| {
         ui.spacing_mut().item_spacing.y = 0.0;
         let count = if height < HIGH { GROUPS.0 } else { GROUPS.1 };
-        for (position, group) in oom.largest_groups.iter().take(count).enumerate() {
+        for (position, group) in largest(oom, count).enumerate() {
             row(ui, position, (group, oom.live), shared, theme);
         }
     });
@@ -151,7 +171,7 @@ fn row(ui: &mut Ui, position: usize, (group, live): (&Group, u64), shared: &mut 
     let left = rect.left() + 16.0;
     let room = rect.right() - figures.size().x - 8.0 - left;
     ui.painter().galley(pos2(rect.right() - figures.size().x, rect.top()), figures, theme.text());
-    line(ui, (&group.name, 13.0, theme.text()), room, left, rect.top());
+    line(ui, (group.title(), 13.0, theme.text()), room, left, rect.top());
     line(ui, (&about(group), 11.5, theme.faint()), rect.right() - left, left, rect.top() + 17.0);
     if response.on_hover_text(said).clicked() {
         shared.toggle(selects);
@@ -174,7 +194,7 @@ pub fn text(answer: &Answer) -> String {
     for (name, value) in facts(gravest, oom) {
         let _ = writeln!(text, "{name}: {value}");
     }
-    for group in oom.largest_groups.iter().take(GROUPS.1) {
+    for group in largest(oom, GROUPS.1) {
         let _ = writeln!(text, "\t{}", sentence(group, oom.live));
     }
     let _ = writeln!(text, "To do: {}.\n", answer.sentence(&finding.advice));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use memscope_wire::MemoryKind;
 
-use crate::allocation::{Failure, Model};
+use crate::allocation::{Failure, Model, Sites};
 use crate::journal::entry::Nanoseconds;
 use crate::report::units::bytes;
 use crate::report::{ByCategory, Group, Groups, device_text, seconds};
@@ -149,9 +149,12 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
 
 fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<Group> {
     let mut groups = Groups::default();
+    let sites = Sites::of(&evidence.model.stacks, &evidence.model.names);
     for (allocation, outlived) in evidence.outlived_at(device, state.order) {
         let labels = (allocation.name, allocation.scope, allocation.function);
         groups.add(labels, allocation.category, allocation.requested);
+        let held = (allocation.category, allocation.requested);
+        groups.made_at(labels, held, sites.site(allocation.stack));
         groups.held(allocation, outlived);
     }
     groups.largest(evidence.model)

@@ -47,6 +47,14 @@ pub struct Group {
 }
 
 impl Group {
+    /// What to call it: of what has neither name nor scope the line that made most of it, where that is known.
+    pub fn title(&self) -> &str {
+        match &self.line {
+            Some(line) if self.name.starts_with(OUTSIDE) => line,
+            _ => &self.name,
+        }
+    }
+
     /// Who needs them, in words; `None` where that was not looked at.
     pub fn held_by(&self) -> Option<String> {
         let (holder, origin) = (self.holder?, self.origin.as_ref()?);
@@ -63,6 +71,9 @@ pub(crate) struct Groups {
     /// Sums by scope and by holder, where those are looked at.
     made: HashMap<(Label, Category, u32), ByHolder>,
 }
+
+/// The name of what has neither name, nor scope, nor function.
+const OUTSIDE: &str = "(outside all scopes)";
 
 /// What an allocation goes by, a number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -110,7 +121,7 @@ impl Label {
             Label::Name(number) => (words.name(number), None),
             Label::Scope(node) => (words.scope(node), None),
             // A block of an allocator has no function.
-            Label::Function(0, each) => ("(outside all scopes)".to_owned(), Some(each)),
+            Label::Function(0, each) => (OUTSIDE.to_owned(), Some(each)),
             Label::Function(number, each) => (words.name(number), Some(each)),
         }
     }

@@ -1,6 +1,7 @@
 //! Lines of the program: in reports, in what views are told, and in the profile, written by hand as a log tells them.
 
 use memscope_core::explorer::{Column, Explorer, FlameBy, FlameQuery, Grouping, Limits, Query, Row, RowsQuery};
+use memscope_core::findings::Detail;
 use memscope_core::journal::entry::Entry;
 use memscope_core::profile::{self, Profile};
 use memscope_core::report::{Instant, Style, text};
@@ -36,6 +37,41 @@ fn alloc(trace: &mut Trace, thread: u32, address: u64, bytes: u64) {
     let memory = MemoryKind::Device;
     let event = Event::Alloc { address, bytes, requested: bytes, stream: 0, device: 0, row: ALLOC_ROW, memory };
     trace.event_of(0, thread, event);
+}
+
+/// What a program keeps outside its modules has no name: the line that made it says what it is.
+#[test]
+fn what_has_no_name_is_called_by_its_line_when_memory_ran_out() {
+    let mut trace = Trace::new(&["python", "train.py"], None);
+    trace.process(0, 31);
+    trace.device(0, 0, UUID, 1024 * MIB);
+    node(&mut trace, 0, MAIN, 0, ("/home/me/train.py", 40, "<module>"));
+    node(&mut trace, 0, IN_LIBRARY, MAIN, (LINEAR, 3, "Linear.forward"));
+    let container = 0x10_0000_0000;
+    alloc(&mut trace, 1, container, 900 * MIB);
+    trace.event_of(0, 1, Event::Stack { node: IN_LIBRARY, whole: true });
+    let origin = memscope_wire::Origin::Hooked;
+    let (bytes, requested) = (800 * MIB, 800 * MIB);
+    trace.event_of(0, 1, Event::BlockAlloc { address: container, bytes, requested, stream: 0, origin });
+    let (memory, row) = (MemoryKind::Managed, ALLOC_ROW);
+    trace.event(
+        0,
+        Event::AllocFailed { requested: 300 * MIB, free: 0, total: 1024 * MIB, device: 0, result: 2, row, memory },
+    );
+    trace.ended(0);
+    trace.end(1);
+    let report = trace.model().report(Instant::Peak).expect("a report");
+    let groups: Vec<_> = report
+        .findings
+        .iter()
+        .filter_map(|finding| match &finding.detail {
+            Detail::Oom(oom) => Some(&oom.largest_groups),
+            _ => None,
+        })
+        .flatten()
+        .map(|group| (group.name.as_str(), group.title(), group.bytes))
+        .collect();
+    assert_eq!(groups, [("(outside all scopes)", "me/train.py:40", 800 * MIB)]);
 }
 
 fn program() -> Trace {

@@ -55,6 +55,9 @@ impl Question {
 
 static CURRENT_CONTEXT: Question = Question::new(c"cuCtxGetCurrent");
 static PRIMARY_STATE: Question = Question::new(c"cuDevicePrimaryCtxGetState");
+static ADDRESS_RANGE: Question = Question::new(c"cuMemGetAddressRange_v2");
+static IS_CAPTURING: Question = Question::new(c"cuStreamIsCapturing");
+static GRAPH_ATTRIBUTE: Question = Question::new(c"cuDeviceGetGraphMemAttribute");
 static CONTEXT_DEVICE: Question = Question::new(c"cuCtxGetDevice");
 static POINTER_ATTRIBUTE: Question = Question::new(c"cuPointerGetAttribute");
 static MEMORY_INFO: Question = Question::new(c"cuMemGetInfo_v2");
@@ -121,6 +124,48 @@ pub fn primary_is_alive(device: c_int) -> bool {
         )
     };
     result != SUCCESS || active != 0
+}
+
+/// Bytes of the memory that holds `address`; 0 when the driver does not tell.
+pub fn bytes_at(address: u64) -> u64 {
+    let Some(function) = ADDRESS_RANGE.function() else { return 0 };
+    let (mut base, mut bytes) = (0_u64, 0_usize);
+    // SAFETY: CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr).
+    let result = unsafe {
+        transmute::<*const c_void, unsafe extern "C" fn(*mut u64, *mut usize, u64) -> c_int>(function)(
+            &mut base, &mut bytes, address,
+        )
+    };
+    if result == SUCCESS { bytes as u64 } else { 0 }
+}
+
+/// True when the stream makes a graph of what it is given. The legacy stream cannot be asked while another one captures: it
+/// captures nothing itself then.
+pub fn is_capturing(stream: u64) -> bool {
+    let Some(function) = IS_CAPTURING.function() else { return false };
+    let mut status: c_int = 0;
+    // SAFETY: CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus), which is an enumeration.
+    let result = unsafe {
+        transmute::<*const c_void, unsafe extern "C" fn(u64, *mut c_int) -> c_int>(function)(stream, &mut status)
+    };
+    result == SUCCESS && status != 0
+}
+
+/// Bytes that the driver holds for graphs on a device; `None` when it does not tell.
+pub fn graph_bytes(device: u32) -> Option<u64> {
+    const RESERVED_MEM_CURRENT: c_int = 2;
+    let function = GRAPH_ATTRIBUTE.function()?;
+    let mut bytes = 0_u64;
+    // SAFETY: CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value); the value is a
+    // cuuint64_t.
+    let result = unsafe {
+        transmute::<*const c_void, unsafe extern "C" fn(c_int, c_int, *mut u64) -> c_int>(function)(
+            device as c_int,
+            RESERVED_MEM_CURRENT,
+            &mut bytes,
+        )
+    };
+    (result == SUCCESS).then_some(bytes)
 }
 
 /// Ordinal of the device of the thread's current context.

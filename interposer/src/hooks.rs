@@ -7,14 +7,23 @@
 
 mod arrays;
 mod contexts;
+mod elsewhere;
+mod graphs;
+mod objects;
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::transmute;
 use memscope_wire::event::NO_DEVICE;
-use memscope_wire::{Event, Measure, MemoryKind};
+use memscope_wire::{Event, Measure, MemoryKind, Object};
 
 use arrays::{Described, array, levels};
 use contexts::{context, context_end, context_of, context_on, primary, primary_end};
+use elsewhere::{buffered, levels_of, opened, pointed, received, retained};
+use graphs::{alloc_node, capture, capture_in_mode, capture_into, graph_trim, launch, node, node_with_edges};
+use objects::{
+    object, object_by, object_end, object_of, object_or_text, object_shared, object_with_options,
+    object_with_two_lists, pool,
+};
 
 use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
 use crate::log;
@@ -100,7 +109,10 @@ fn observe(
 fn record(request: Request, address: u64, bytes: u64) {
     let Some((state, _)) = state::recording() else { return };
     let Request { row, memory, bytes: requested, stream, device } = request;
+    let is_captured = memory == MemoryKind::Pool && graphs::is_captured(row, state, stream);
     let device = match device {
+        // A node's address is no memory yet, of which the driver could be asked.
+        _ if is_captured => driver::preserving_errno(|| driver::current_device(state)),
         // Asked for its context: pinned memory goes with it.
         DeviceSource::Host => {
             driver::preserving_errno(|| driver::current_device(state));
@@ -111,6 +123,10 @@ fn record(request: Request, address: u64, bytes: u64) {
         DeviceSource::Context | DeviceSource::Stream => driver::preserving_errno(|| driver::current_device(state)),
     };
     driver::introduce(state, device);
+    if is_captured {
+        log::append(&graphs::planned(row, state, address, bytes, device));
+        return;
+    }
     scope::settle();
     log::append(&Event::Alloc { address, bytes, requested, stream, device, row: row as u16, memory });
 }
@@ -136,6 +152,17 @@ fn record_failure(request: Request, result: c_int) {
 #[inline(always)]
 fn release(row: Row, address: u64, stream: u64, call: impl FnOnce(*const c_void) -> c_int) -> c_int {
     give_back(row, address, &Event::Free { address, stream, row: row as u16 }, call)
+}
+
+/// The same of a stream-ordered free, which in a capturing stream only adds a node to a graph.
+#[inline(always)]
+fn release_in_order(row: Row, address: u64, stream: u64, call: impl FnOnce(*const c_void) -> c_int) -> c_int {
+    if let Some((state, _)) = state::already_recording()
+        && graphs::is_captured(row, state, stream)
+    {
+        return row.real().map_or_else(no_driver, call);
+    }
+    release(row, address, stream, call)
 }
 
 /// Records that what `address` (or a handle) names is given back, and forwards the call.
@@ -294,7 +321,9 @@ macro_rules! free {
 
 macro_rules! ordered_free {
     ($name:ident) => {
-        hook! { $name(address: u64, stream: *mut c_void) |call| release(Row::$name, address, stream as u64, call) }
+        hook! { $name(address: u64, stream: *mut c_void) |call| {
+            release_in_order(Row::$name, address, stream as u64, call)
+        } }
     };
 }
 
@@ -307,13 +336,20 @@ macro_rules! host_free {
 /// CUmemLocation's type of a device.
 const ON_DEVICE: c_int = 1;
 
-/// The beginning of CUmemAllocationProp, as far as its location.
+/// The beginning of CUmemAllocationProp and CUmemPoolProps, as far as their location.
 #[repr(C)]
 pub struct Properties {
     kind: c_int,
     handle_types: c_int,
     location: c_int,
     id: c_int,
+}
+
+impl Properties {
+    /// Ordinal of the device that is the location; NO_DEVICE where it is none.
+    fn device(&self) -> u32 {
+        if self.location == ON_DEVICE { self.id as u32 } else { NO_DEVICE }
+    }
 }
 
 /// The record of memory without an address of its own: made, or refused for want of memory.
@@ -369,10 +405,9 @@ macro_rules! created {
                     return None;
                 }
                 // SAFETY: null, or what the driver has read.
-                let place = match unsafe { properties.as_ref() } {
-                    Some(place) if place.location == ON_DEVICE => (place.id as u32, MemoryKind::Device),
-                    _ => (NO_DEVICE, MemoryKind::Host),
-                };
+                let place = unsafe { properties.as_ref() }.map_or(NO_DEVICE, Properties::device);
+                let memory = if place == NO_DEVICE { MemoryKind::Host } else { MemoryKind::Device };
+                let place = (place, memory);
                 // SAFETY: after a success the driver has filled `out`.
                 unsafe { made(Row::$name, state, out, (bytes as u64, Measure::Told), place, result) }
             })

@@ -51,6 +51,8 @@ mod api;
 mod callables;
 mod clock;
 mod confinement;
+#[cfg(test)]
+mod coverage;
 mod creation;
 mod dlopen;
 mod dlsym;

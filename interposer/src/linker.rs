@@ -107,6 +107,19 @@ static DLMOPEN: Function = Function::of_versions(c"dlmopen", &[c"GLIBC_2.34", c"
 
 /// Base address and file name of the module that holds `address`; `None` when no module does.
 pub fn owner(address: usize) -> Option<(usize, *const c_char)> {
+    let found = find(address)?;
+    Some((found.dli_fbase as usize, found.dli_fname))
+}
+
+/// The name under which a module exports exactly this address. The module must stay loaded.
+pub fn export_at<'a>(address: *const c_void) -> Option<&'a CStr> {
+    let found = find(address as usize)?;
+    let exact = found.dli_saddr.cast_const() == address && !found.dli_sname.is_null();
+    // SAFETY: dladdr gives a terminated name that lives as long as the module.
+    exact.then(|| unsafe { CStr::from_ptr(found.dli_sname) })
+}
+
+fn find(address: usize) -> Option<libc::Dl_info> {
     type Dladdr = unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int;
     let function = DLADDR.find();
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
@@ -117,8 +130,7 @@ pub fn owner(address: usize) -> Option<(usize, *const c_char)> {
         {
             return None;
         }
-        let found = found.assume_init();
-        Some((found.dli_fbase as usize, found.dli_fname))
+        Some(found.assume_init())
     }
 }
 

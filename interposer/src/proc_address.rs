@@ -8,8 +8,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 
 use crate::driver::{self, SUCCESS};
-use crate::table::{FUNCTIONS, Function, Row};
-use crate::{hooks, log, module, state};
+use crate::table::{self, FUNCTIONS, Function, Row};
+use crate::{hooks, linker, log, module, state};
 
 /// CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.
 const PER_THREAD: u64 = 2;
@@ -93,7 +93,13 @@ fn hook_of(name: &CStr, answer: *mut c_void, version: c_int, flags: u64) -> Opti
     if let Some(row) = FUNCTIONS.iter().find(|row| row.known() == Some(answer.cast_const())) {
         return Some(row.hook());
     }
-    // The driver gave something that it does not export under our names: go by name, version and kind of stream.
+    // A function that the driver exports under another name is another function, or a row that is known by other names too. To
+    // take it for a row of this name would call one function with the arguments of another: a version that is still to come.
+    if let Some(name) = linker::export_at(answer) {
+        let row = table::find(name)?;
+        return (row.driver_export() == Some(answer.cast_const())).then(|| row.hook());
+    }
+    // The driver gave something that it does not export at all: go by name, version and kind of stream.
     let suits = |row: &&Function| is_named(row) && row.since <= version;
     let per_thread = flags & PER_THREAD != 0;
     let row = FUNCTIONS

@@ -33,6 +33,12 @@ pub struct State {
     pub contexts_ended: AtomicU32,
     /// Primary contexts that are alive, by device ordinal; 0 where there is none.
     pub primaries: [AtomicU64; MOST_DEVICES],
+    /// 1 once a stream has captured: stream-ordered calls may then be nodes of a graph.
+    pub captures: AtomicU32,
+    /// 1 once a graph has a node that allocates.
+    pub graph_memory: AtomicU32,
+    /// What the driver held for graphs when it was asked last, by device ordinal.
+    pub graph_bytes: [AtomicU64; MOST_DEVICES],
     /// Slots that the mapping has room for.
     pub capacity: AtomicU64,
     /// Slots below this one may lie in space that this process has allocated: the kernel has not cleared its pages yet.
@@ -190,6 +196,7 @@ unsafe extern "C" fn forget() {
     state.full.store(0, Relaxed);
     state.devices.store(0, Relaxed);
     state.primaries.iter().for_each(|primary| primary.store(0, Relaxed));
+    state.graph_bytes.iter().for_each(|bytes| bytes.store(0, Relaxed));
     state.grown.store(0, Relaxed);
     state.lost.store(0, Relaxed);
     state.refused.store(0, Relaxed);

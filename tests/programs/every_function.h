@@ -85,7 +85,85 @@ static int contexts(const struct functions *f)
     return bad;
 }
 
+static int objects(const struct functions *f)
+{
+    CUmodule a = 0, b = 0, c = 0, d = 0;
+    CUlibrary l = 0, m = 0;
+    CUmemoryPool pool = 0, imported = 0;
+    CUmemPoolProps properties = {1, 0, 1, 3, {0}};
+    unsigned long long team = 0;
+    int bad = f->cuModuleLoad(&a, "m") | f->cuModuleLoadData(&b, "m") | f->cuModuleLoadDataEx(&c, "m", 0, 0, 0);
+    bad |= f->cuModuleLoadFatBinary(&d, "m");
+    bad |= f->cuLibraryLoadData(&l, "l", 0, 0, 5, 0, (void **)7, 8) | f->cuLibraryLoadFromFile(&m, "l", 0, 0, 5, 0, (void **)7, 8);
+    bad |= f->cuMemPoolCreate(&pool, &properties) | f->cuMemPoolImportFromShareableHandle(&imported, (void *)4, 1, 0);
+    bad |= f->cuMulticastCreate(&team, &properties);
+    printf("%d %p %p %p %p %p %p %p %p %llx\n", bad, a, b, c, d, l, m, pool, imported, team);
+    printf("%d", f->cuModuleLoadData(&a, 0));
+    printf(" %d", f->cuModuleUnload((CUmodule)0x99));
+    printf(" %d\n", f->cuMemPoolCreate(&pool, 0));
+    bad |= f->cuMemMap(0x60000000, 1 << 20, 0, team, 0) | f->cuMemUnmap(0x60000000, 1 << 20) | f->cuMemRelease(team);
+    bad |= f->cuMemPoolDestroy(imported) | f->cuMemPoolDestroy(pool) | f->cuLibraryUnload(m) | f->cuLibraryUnload(l);
+    bad |= f->cuModuleUnload(d) | f->cuModuleUnload(c) | f->cuModuleUnload(b) | f->cuModuleUnload(a);
+    printf("%d\n", bad);
+    return bad;
+}
+
+static int imports(const struct functions *f)
+{
+    CUipcMemHandle handle = {{'i'}};
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC of = {0, 8192, 0, {0}};
+    CUdeviceptr opened = 0, again = 0, pointed = 0, buffer = 0;
+    CUexternalMemory external = 0;
+    CUmipmappedArray levels = 0;
+    unsigned long long received = 0, retained = 0;
+    handle.reserved[63] = 'h';
+    int bad = f->cuIpcOpenMemHandle(&opened, handle, 1) | f->cuIpcOpenMemHandle_v2(&again, handle, 1);
+    bad |= f->cuMemPoolImportPointer(&pointed, (CUmemoryPool)0xb0070, &handle);
+    bad |= f->cuImportExternalMemory(&external, &of) | f->cuExternalMemoryGetMappedBuffer(&buffer, external, &of);
+    bad |= f->cuExternalMemoryGetMappedMipmappedArray(&levels, external, &of);
+    bad |= f->cuMemImportFromShareableHandle(&received, (void *)5, 1) | f->cuMemRetainAllocationHandle(&retained, (void *)0x1000);
+    printf("%d %llx %llx %llx %p %llx %p %llx %llx\n", bad, opened, again, pointed, external, buffer, levels, received, retained);
+    printf("%d\n", f->cuIpcOpenMemHandle_v2(&opened, handle, 2));
+    bad |= f->cuMemMap(0x61000000, 1 << 20, 0, received, 0) | f->cuMemUnmap(0x61000000, 1 << 20) | f->cuMemRelease(received);
+    bad |= f->cuMemRelease(retained) | f->cuMipmappedArrayDestroy(levels) | f->cuMemFree_v2(buffer);
+    bad |= f->cuDestroyExternalMemory(external) | f->cuMemFreeAsync(pointed, 0);
+    bad |= f->cuIpcCloseMemHandle(again) | f->cuIpcCloseMemHandle(opened);
+    printf("%d\n", bad);
+    return bad;
+}
+
+static int graphs(const struct functions *f)
+{
+    CUgraph graph = (CUgraph)0xc0000;
+    CUgraphExec a = 0, b = 0, c = 0, d = 0;
+    CUgraphNode node = 0;
+    CUDA_MEM_ALLOC_NODE_PARAMS memory = {{1, 0, 1, 0, {0}}, 0, 0, 4096, 0};
+    CUgraphNodeParams any = {10, {0}, memory, {0}}, other = {3, {0}, memory, {0}};
+    CUdeviceptr planned = 0, real = 0;
+    CUstream stream = (CUstream)0x100;
+    int bad = f->cuGraphInstantiate(&a, graph, 0, 0, 5) | f->cuGraphInstantiate_v2(&b, graph, 0, 0, 5);
+    bad |= f->cuGraphInstantiateWithFlags(&c, graph, 3) | f->cuGraphInstantiateWithParams(&d, graph, &any);
+    bad |= f->cuGraphLaunch(a, 0); /* it has no memory */
+    bad |= f->cuGraphAddMemAllocNode(&node, graph, 0, 0, &memory) | f->cuGraphAddNode(&node, graph, 0, 0, &any);
+    bad |= f->cuGraphAddNode_v2(&node, graph, 0, 0, 0, &any) | f->cuGraphAddNode_v2(&node, graph, 0, 0, 0, &other);
+    printf("%d %p %p %p %p %llx\n", bad, a, b, c, d, memory.dptr);
+    bad |= f->cuGraphUpload(a, 0) | f->cuGraphLaunch(a, 0) /* the same again */ | f->cuMemFree_v2(memory.dptr);
+    bad |= f->cuDeviceGraphMemTrim(0) | f->cuGraphLaunch(b, 0) | f->cuDeviceGraphMemTrim(0);
+    printf("%d", f->cuGraphLaunch((CUgraphExec)0x99, 0));
+    printf(" %d\n", f->cuStreamBeginCapture_v2(stream, 3));
+    bad |= f->cuStreamBeginCapture(stream) | f->cuMemAllocAsync(&planned, 6000, stream) | f->cuMemFreeAsync(planned, stream);
+    bad |= f->cuStreamEndCapture(stream, &graph);
+    bad |= f->cuStreamBeginCapture_v2(stream, 1) | f->cuMemAllocAsync(&planned, 6100, stream);
+    bad |= f->cuMemAllocAsync(&real, 6200, (CUstream)0x200) /* that one does not capture */;
+    bad |= f->cuStreamEndCapture(stream, &graph);
+    bad |= f->cuStreamBeginCaptureToGraph(stream, graph, 0, 0, 0, 2) | f->cuMemAllocFromPoolAsync(&planned, 6300, (CUmemoryPool)1, stream);
+    bad |= f->cuStreamEndCapture(stream, &graph) | f->cuMemFreeAsync(real, stream);
+    bad |= f->cuGraphExecDestroy(a) | f->cuGraphExecDestroy(b) | f->cuGraphExecDestroy(c) | f->cuGraphExecDestroy(d);
+    printf("%d %llx %llx\n", bad, planned, real);
+    return bad;
+}
+
 static int call_every_function(const struct functions *f)
 {
-    return linear_memory(f) | virtual_memory(f) | arrays(f) | contexts(f);
+    return linear_memory(f) | virtual_memory(f) | arrays(f) | contexts(f) | objects(f) | imports(f) | graphs(f);
 }

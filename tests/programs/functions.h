@@ -37,7 +37,44 @@
     X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 10000) \
     X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 12000) \
     X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 10000) \
-    X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 12000)
+    X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 12000) \
+    X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 12000) \
+    X(cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 12000) \
+    X(cuIpcOpenMemHandle, "cuIpcOpenMemHandle", 10000) \
+    X(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 12000) \
+    X(cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 12000) \
+    X(cuMemPoolCreate, "cuMemPoolCreate", 12000) \
+    X(cuMemPoolDestroy, "cuMemPoolDestroy", 12000) \
+    X(cuMemPoolImportFromShareableHandle, "cuMemPoolImportFromShareableHandle", 12000) \
+    X(cuMemPoolImportPointer, "cuMemPoolImportPointer", 12000) \
+    X(cuImportExternalMemory, "cuImportExternalMemory", 12000) \
+    X(cuDestroyExternalMemory, "cuDestroyExternalMemory", 12000) \
+    X(cuExternalMemoryGetMappedBuffer, "cuExternalMemoryGetMappedBuffer", 12000) \
+    X(cuExternalMemoryGetMappedMipmappedArray, "cuExternalMemoryGetMappedMipmappedArray", 12000) \
+    X(cuModuleLoad, "cuModuleLoad", 12000) \
+    X(cuModuleLoadData, "cuModuleLoadData", 12000) \
+    X(cuModuleLoadDataEx, "cuModuleLoadDataEx", 12000) \
+    X(cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 12000) \
+    X(cuModuleUnload, "cuModuleUnload", 12000) \
+    X(cuLibraryLoadData, "cuLibraryLoadData", 12000) \
+    X(cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000) \
+    X(cuLibraryUnload, "cuLibraryUnload", 12000) \
+    X(cuMulticastCreate, "cuMulticastCreate", 13000) \
+    X(cuGraphInstantiate, "cuGraphInstantiate", 10000) \
+    X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000) \
+    X(cuGraphInstantiateWithFlags, "cuGraphInstantiate", 12000) \
+    X(cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 12000) \
+    X(cuGraphExecDestroy, "cuGraphExecDestroy", 12000) \
+    X(cuGraphAddMemAllocNode, "cuGraphAddMemAllocNode", 12000) \
+    X(cuGraphAddNode, "cuGraphAddNode", 12020) \
+    X(cuGraphAddNode_v2, "cuGraphAddNode", 13000) \
+    X(cuGraphUpload, "cuGraphUpload", 12000) \
+    X(cuGraphLaunch, "cuGraphLaunch", 12000) \
+    X(cuDeviceGraphMemTrim, "cuDeviceGraphMemTrim", 12000) \
+    X(cuStreamBeginCapture, "cuStreamBeginCapture", 10000) \
+    X(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 12000) \
+    X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 13000) \
+    X(cuStreamEndCapture, "cuStreamEndCapture", 12000)
 
 struct functions {
 #define X(name, symbol, version) __typeof__(&name) name;

@@ -347,6 +347,15 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
 }
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) { return cuArrayDestroy(array); }
 
+#include "null_objects.h"
+
+/* A function of a CUDA version that is still to come. */
+CUresult cuCtxCreate_v5(CUcontext *context, long one, long two, long three, long four, long five, long six)
+{
+    *context = (CUcontext)(one + two + three + four + five + six);
+    return SUCCESS;
+}
+
 #ifdef OTHER_ENTRIES
 static CUresult alloc_entry(CUdeviceptr *address, size_t bytes) { return allocate(address, bytes, device_of_thread); }
 static CUresult free_entry(CUdeviceptr address) { return release(address); }
@@ -394,6 +403,50 @@ static const struct { const char *symbol; int since; uint64_t stream; void *func
     {"cuDevicePrimaryCtxRelease", 11000, ANY, (void *)cuDevicePrimaryCtxRelease_v2},
     {"cuDevicePrimaryCtxReset", 7000, ANY, (void *)cuDevicePrimaryCtxReset},
     {"cuDevicePrimaryCtxReset", 11000, ANY, (void *)cuDevicePrimaryCtxReset_v2},
+    {"cuMemRetainAllocationHandle", 10020, ANY, (void *)cuMemRetainAllocationHandle},
+    {"cuMemImportFromShareableHandle", 10020, ANY, (void *)cuMemImportFromShareableHandle},
+    {"cuIpcOpenMemHandle", 4010, ANY, (void *)cuIpcOpenMemHandle},
+    {"cuIpcOpenMemHandle", 11000, ANY, (void *)cuIpcOpenMemHandle_v2},
+    {"cuIpcCloseMemHandle", 10020, ANY, (void *)cuIpcCloseMemHandle},
+    {"cuMemPoolCreate", 10020, ANY, (void *)cuMemPoolCreate},
+    {"cuMemPoolDestroy", 10020, ANY, (void *)cuMemPoolDestroy},
+    {"cuMemPoolImportFromShareableHandle", 10020, ANY, (void *)cuMemPoolImportFromShareableHandle},
+    {"cuMemPoolImportPointer", 10020, ANY, (void *)cuMemPoolImportPointer},
+    {"cuImportExternalMemory", 10020, ANY, (void *)cuImportExternalMemory},
+    {"cuDestroyExternalMemory", 10020, ANY, (void *)cuDestroyExternalMemory},
+    {"cuExternalMemoryGetMappedBuffer", 10020, ANY, (void *)cuExternalMemoryGetMappedBuffer},
+    {"cuExternalMemoryGetMappedMipmappedArray", 10020, ANY, (void *)cuExternalMemoryGetMappedMipmappedArray},
+    {"cuModuleLoad", 10020, ANY, (void *)cuModuleLoad},
+    {"cuModuleLoadData", 10020, ANY, (void *)cuModuleLoadData},
+    {"cuModuleLoadDataEx", 10020, ANY, (void *)cuModuleLoadDataEx},
+    {"cuModuleLoadFatBinary", 10020, ANY, (void *)cuModuleLoadFatBinary},
+    {"cuModuleUnload", 10020, ANY, (void *)cuModuleUnload},
+    {"cuLibraryLoadData", 10020, ANY, (void *)cuLibraryLoadData},
+    {"cuLibraryLoadFromFile", 10020, ANY, (void *)cuLibraryLoadFromFile},
+    {"cuLibraryUnload", 10020, ANY, (void *)cuLibraryUnload},
+    {"cuMulticastCreate", 12010, ANY, (void *)cuMulticastCreate},
+    {"cuGraphInstantiate", 10000, ANY, (void *)cuGraphInstantiate},
+    {"cuGraphInstantiate", 11000, ANY, (void *)cuGraphInstantiate_v2},
+    {"cuGraphInstantiate", 12000, ANY, (void *)cuGraphInstantiateWithFlags},
+    {"cuGraphInstantiateWithParams", 10020, LEGACY_STREAM, (void *)cuGraphInstantiateWithParams},
+    {"cuGraphInstantiateWithParams", 10020, PER_THREAD_STREAM, (void *)cuGraphInstantiateWithParams_ptsz},
+    {"cuGraphExecDestroy", 10020, ANY, (void *)cuGraphExecDestroy},
+    {"cuGraphAddMemAllocNode", 10020, ANY, (void *)cuGraphAddMemAllocNode},
+    {"cuGraphAddNode", 12020, ANY, (void *)cuGraphAddNode},
+    {"cuGraphAddNode", 12030, ANY, (void *)cuGraphAddNode_v2},
+    {"cuGraphUpload", 10020, LEGACY_STREAM, (void *)cuGraphUpload},
+    {"cuGraphUpload", 10020, PER_THREAD_STREAM, (void *)cuGraphUpload_ptsz},
+    {"cuGraphLaunch", 10020, LEGACY_STREAM, (void *)cuGraphLaunch},
+    {"cuGraphLaunch", 10020, PER_THREAD_STREAM, (void *)cuGraphLaunch_ptsz},
+    {"cuDeviceGraphMemTrim", 10020, ANY, (void *)cuDeviceGraphMemTrim},
+    {"cuStreamBeginCapture", 10000, LEGACY_STREAM, (void *)cuStreamBeginCapture},
+    {"cuStreamBeginCapture", 10000, PER_THREAD_STREAM, (void *)cuStreamBeginCapture_ptsz},
+    {"cuStreamBeginCapture", 10010, LEGACY_STREAM, (void *)cuStreamBeginCapture_v2},
+    {"cuStreamBeginCapture", 10010, PER_THREAD_STREAM, (void *)cuStreamBeginCapture_v2_ptsz},
+    {"cuStreamBeginCaptureToGraph", 12030, LEGACY_STREAM, (void *)cuStreamBeginCaptureToGraph},
+    {"cuStreamBeginCaptureToGraph", 12030, PER_THREAD_STREAM, (void *)cuStreamBeginCaptureToGraph_ptsz},
+    {"cuStreamEndCapture", 10020, ANY, (void *)cuStreamEndCapture},
+    {"cuCtxCreate", 14000, ANY, (void *)cuCtxCreate_v5},
     {"cuGetProcAddress", 11030, ANY, (void *)cuGetProcAddress},
     {"cuGetProcAddress", 12000, ANY, (void *)cuGetProcAddress_v2},
 };

@@ -237,6 +237,12 @@ pub mod kind {
     pub const UNMAP: u16 = 23;
     /// [`super::Event::RefusedLine`].
     pub const REFUSED_LINE: u16 = 24;
+    /// [`super::Event::Elsewhere`].
+    pub const ELSEWHERE: u16 = 25;
+    /// [`super::Event::Retain`].
+    pub const RETAIN: u16 = 26;
+    /// [`super::Event::GraphMemory`].
+    pub const GRAPH_MEMORY: u16 = 27;
     /// [`super::Event::BlockAlloc`].
     pub const BLOCK_ALLOC: u16 = 32;
     /// [`super::Event::BlockFree`].
@@ -296,6 +302,13 @@ pub enum Event {
     Map { address: u64, bytes: u64, offset: u64, handle: u64, row: u16 },
     /// Nothing is mapped at these addresses any more. Recorded before the call.
     Unmap { address: u64, bytes: u64, row: u16 },
+    /// Memory whose bytes do not count here: imported, so that they count at their exporter, or of a graph's node. `handle` is 0
+    /// for memory at an address, `address` for memory that may be mapped. Recorded after the call.
+    Elsewhere { address: u64, bytes: u64, handle: u64, device: u32, row: u16 },
+    /// One more reference to memory that was created: as many releases give it back. Recorded after the call.
+    Retain { handle: u64, row: u16 },
+    /// So many bytes does the driver hold for graphs on this device from now on.
+    GraphMemory { bytes: u64, device: u32, row: u16 },
     /// The driver refused the free (release, unmapping) recorded at `slot` with `result`: that memory is still there.
     FreeRefused { address: u64, slot: u64, result: i32, row: u16 },
     /// The driver refused an allocation. `free` and `total` are cuMemGetInfo's answer right after, 0/0 when it failed too.
@@ -403,6 +416,13 @@ impl Event {
                 (kind::MAP, [address, bytes, offset, handle, pack(0, row, 0), 0])
             }
             Event::Unmap { address, bytes, row } => (kind::UNMAP, [address, bytes, 0, 0, pack(0, row, 0), 0]),
+            Event::Elsewhere { address, bytes, handle, device, row } => {
+                (kind::ELSEWHERE, [address, bytes, 0, handle, pack(device, row, 0), 0])
+            }
+            Event::Retain { handle, row } => (kind::RETAIN, [handle, 0, 0, 0, pack(0, row, 0), 0]),
+            Event::GraphMemory { bytes, device, row } => {
+                (kind::GRAPH_MEMORY, [0, bytes, 0, 0, pack(device, row, 0), 0])
+            }
             Event::BlockAlloc { address, bytes, requested, stream, origin } => {
                 (kind::BLOCK_ALLOC, [address, bytes, requested, stream, pack(0, 0, origin as u8), 0])
             }
@@ -495,6 +515,9 @@ impl Event {
             kind::RELEASE => Event::Release { handle: w[0], row },
             kind::MAP => Event::Map { address: w[0], bytes: w[1], offset: w[2], handle: w[3], row },
             kind::UNMAP => Event::Unmap { address: w[0], bytes: w[1], row },
+            kind::ELSEWHERE => Event::Elsewhere { address: w[0], bytes: w[1], handle: w[3], device, row },
+            kind::RETAIN => Event::Retain { handle: w[0], row },
+            kind::GRAPH_MEMORY => Event::GraphMemory { bytes: w[1], device, row },
             kind::BLOCK_ALLOC => Event::BlockAlloc {
                 address: w[0],
                 bytes: w[1],
@@ -588,6 +611,9 @@ mod tests {
             Event::Release { handle: u64::MAX, row: 9 },
             Event::Map { address: 1, bytes: 2, offset: 3, handle: 4, row: 5 },
             Event::Unmap { address: 1, bytes: 2, row: 3 },
+            Event::Elsewhere { address: 1, bytes: 2, handle: 3, device: 4, row: 5 },
+            Event::Retain { handle: u64::MAX, row: 6 },
+            Event::GraphMemory { bytes: 1 << 40, device: 7, row: 8 },
             Event::BlockAlloc { address: 1, bytes: 512, requested: 3, stream: 4, origin: Origin::Hooked },
             Event::BlockFree { address: 1, origin: Origin::Tagged },
             Event::Tag { address: 1, name, category: Category::Workspace, origin: Origin::Inferred },

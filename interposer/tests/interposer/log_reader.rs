@@ -132,6 +132,16 @@ impl Log {
                     let (function, memory) = (&functions[&row], memory.name());
                     format!("{function} {handle:x}: {bytes} bytes{measure}, device {}, {memory}", device as i32)
                 }
+                Event::Elsewhere { address, bytes, handle, device, row } => format!(
+                    "{} {:x}: {bytes} bytes of elsewhere, device {}",
+                    functions[&row],
+                    address | handle,
+                    device as i32
+                ),
+                Event::Retain { handle, row } => format!("{} {handle:x}", functions[&row]),
+                Event::GraphMemory { bytes, device, row } => {
+                    format!("{}: {bytes} bytes for graphs, device {}", functions[&row], device as i32)
+                }
                 Event::Release { handle, row } => format!("{} {handle:x}", functions[&row]),
                 Event::Map { address, bytes, offset, handle, row } => {
                     format!("{} {address:x}: {bytes} bytes of {handle:x} from {offset}", functions[&row])

@@ -34,6 +34,13 @@ impl Process {
             count.most = count.most.max(count.live);
         }
     }
+
+    /// An object is there no more; the ordinal of its device, if it was known.
+    pub(super) fn object_ends(&mut self, object: Object, handle: u64) -> Option<u32> {
+        let device = self.objects.remove(&(object, handle))?;
+        self.object_counts[object as usize].live -= 1;
+        Some(device)
+    }
 }
 
 impl Model {
@@ -58,11 +65,7 @@ impl Model {
 
     pub(super) fn object_end(&mut self, at: At, event: Event, changes: &mut Changes) {
         let Event::ObjectEnd { object, handle, row } = event else { return };
-        let process = &mut self.processes[at.process];
-        let device = process.objects.remove(&(object, handle));
-        if device.is_some() {
-            process.object_counts[object as usize].live -= 1;
-        }
+        let device = self.processes[at.process].object_ends(object, handle);
         if object != Object::Context {
             return;
         }

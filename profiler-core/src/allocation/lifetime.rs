@@ -130,8 +130,10 @@ impl Model {
         if self.unregister(at, row, address, changes) {
             return;
         }
-        if let Some(id) = self.processes[at.process].memory.owned.starting(address) {
-            self.settle_end(at.process, id, changes);
+        match self.processes[at.process].memory.owned.starting(address) {
+            Some(id) => self.settle_end(at.process, id, changes),
+            None if self.processes[at.process].memory.elsewhere.leave(address) => return,
+            None => {}
         }
         match self.end_owned(at, address, 0, changes) {
             Some(freed) => {
@@ -148,8 +150,9 @@ impl Model {
         self.doubts.refused_frees += 1;
         let memory = &mut self.processes[at.process].memory;
         if let Some(physical) = memory.physical.get_mut(&address)
-            && std::mem::take(&mut physical.released)
+            && physical.references == 0
         {
+            physical.references = 1;
             return;
         }
         if memory.unknown.get(&address) == Some(&slot) {

@@ -31,7 +31,7 @@ impl Model {
         if let Some(id) = self.birth(at, created) {
             // An array is of its context; memory that is mapped is not.
             let context = if measure == Measure::Told { 0 } else { self.context_of(at) };
-            let physical = Physical { id, mappings: 0, released: false, context };
+            let physical = Physical { id, mappings: 0, references: 1, context };
             self.processes[at.process].memory.physical.insert(handle, physical);
         }
     }
@@ -45,7 +45,9 @@ impl Model {
         }
         let memory = &mut self.processes[at.process].memory;
         let Some(physical) = memory.physical.get_mut(&handle) else {
-            self.doubts.map_of_unknown += 1;
+            if !self.map_elsewhere(at, address, bytes, handle) {
+                self.doubts.map_of_unknown += 1;
+            }
             return;
         };
         physical.mappings += 1;
@@ -55,6 +57,7 @@ impl Model {
     }
 
     pub(super) fn unmap(&mut self, at: At, address: u64, bytes: u64, changes: &mut Changes) {
+        self.processes[at.process].memory.elsewhere.unmap(address, bytes);
         for start in self.processes[at.process].memory.owned.overlapping(address, bytes) {
             if start >= address && self.processes[at.process].memory.mapped.contains_key(&start) {
                 self.unmap_one(at, start, changes);
@@ -75,17 +78,26 @@ impl Model {
     }
 
     pub(super) fn release(&mut self, at: At, handle: u64, changes: &mut Changes) {
-        match self.processes[at.process].memory.physical.get_mut(&handle) {
-            Some(physical) => physical.released = true,
-            None => self.doubts.free_of_unknown += 1,
+        if let Some(physical) = self.processes[at.process].memory.physical.get_mut(&handle) {
+            physical.references = physical.references.saturating_sub(1);
+        } else if !self.release_elsewhere(at, handle) {
+            self.doubts.free_of_unknown += 1;
         }
         self.settle_physical(at.process, handle, changes);
+    }
+
+    pub(super) fn retain(&mut self, at: At, handle: u64) {
+        let memory = &mut self.processes[at.process].memory;
+        match memory.physical.get_mut(&handle) {
+            Some(physical) => physical.references += 1,
+            None => memory.elsewhere.take_handle(handle),
+        }
     }
 
     /// Memory that is released and not mapped is gone.
     fn settle_physical(&mut self, process: usize, handle: u64, changes: &mut Changes) {
         let physical = &mut self.processes[process].memory.physical;
-        if let Some(Physical { id, mappings: 0, released: true, .. }) = physical.get(&handle).copied() {
+        if let Some(Physical { id, mappings: 0, references: 0, .. }) = physical.get(&handle).copied() {
             physical.remove(&handle);
             if !self.allocations[id.0 as usize].is(flag::DEAD) {
                 self.death(process, id, 0, changes);

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::elsewhere::Elsewhere;
 use super::row::AllocationId;
 
 /// Live ranges by first address.
@@ -137,8 +138,8 @@ pub(crate) struct Physical {
     pub id: AllocationId,
     /// How many mappings there are.
     pub mappings: u32,
-    /// The program has given the handle back.
-    pub released: bool,
+    /// References that the program has not given back.
+    pub references: u32,
     /// The context with which it ends; 0 for none.
     pub context: u64,
 }
@@ -158,6 +159,8 @@ pub(crate) struct Memory {
     pub physical: HashMap<u64, Physical>,
     /// Handles, by the address at which they are mapped.
     pub mapped: HashMap<u64, u64>,
+    /// What is used here and counts elsewhere.
+    pub elsewhere: Elsewhere,
     /// Slot of the last free at each address that was not live.
     pub unknown: HashMap<u64, u64>,
 }

@@ -10,6 +10,7 @@ mod apply;
 mod context;
 mod device;
 mod doubts;
+mod elsewhere;
 mod forget;
 mod inference;
 mod lifetime;

@@ -2,7 +2,7 @@
 //!
 //! Owns: which column is which fact. Refuses: figures: they are made from the model, and equal the manifest's.
 
-use memscope_wire::Origin;
+use memscope_wire::{Object, Origin};
 use parquet::errors::ParquetError;
 
 use crate::allocation::{Allocation, Device, Model, Names, Process, Scopes, StackNode, Stacks, flag};
@@ -188,6 +188,11 @@ impl Profile {
         for (process, said) in model.processes.iter_mut().zip(&report.processes) {
             process.counters.dropped = said.dropped_events;
             process.counters.ended = said.ended;
+            for said in &said.objects {
+                let kind = Object::ALL.into_iter().find(|kind| kind.name() == said.object).unwrap_or(Object::Other);
+                let count = &mut process.object_counts[kind as usize];
+                (count.made, count.most) = (said.made, said.most);
+            }
         }
         for finding in &report.findings {
             let doubts = &mut model.doubts;

@@ -2,6 +2,8 @@
 //!
 //! Owns: which figure goes to which key. Refuses: to compute over time (`timeline`) and to judge (`findings`).
 
+use memscope_wire::Object;
+
 use crate::allocation::{Allocation, Model, Sites, flag};
 use crate::findings;
 use crate::journal::entry::{Nanoseconds, TelemetrySample};
@@ -10,7 +12,8 @@ use crate::timeline::{DeviceFigures, Extreme as Largest, Lifetime, Merge, Settle
 use super::snapshot::{Held, Moment, Tops, Words};
 use super::{
     ByCategory, CategoryPeaks, DevicePeaks, DeviceReport, Extreme, HostReport, Instant, InstantError, Ledger,
-    ProcessReport, Report, Rows, SCHEMA_VERSION, Snapshot, Spread, StepReport, TelemetryReport, Totals, seconds,
+    ObjectReport, ProcessReport, Report, Rows, SCHEMA_VERSION, Snapshot, Spread, StepReport, TelemetryReport, Totals,
+    seconds,
 };
 
 /// What stands for host memory where a device's UUID stands.
@@ -229,8 +232,14 @@ fn processes(model: &Model) -> Vec<ProcessReport> {
         allocations,
         dropped_events: process.counters.dropped,
         ended: process.counters.ended,
+        objects: objects(process),
     };
     model.processes.iter().zip(counts).map(report).collect()
+}
+
+fn objects(process: &crate::allocation::Process) -> Vec<ObjectReport> {
+    let kinds = Object::ALL.into_iter().zip(process.object_counts).filter(|(_, count)| count.made > 0);
+    kinds.map(|(kind, count)| ObjectReport { object: kind.name().into(), made: count.made, most: count.most }).collect()
 }
 
 fn category_peaks(settled: &Settled) -> CategoryPeaks {

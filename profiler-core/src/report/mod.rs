@@ -313,6 +313,21 @@ pub struct ProcessReport {
     pub dropped_events: u64,
     /// True once it is gone.
     pub ended: bool,
+    /// What the driver made for it without telling its bytes; they are in `unexplained`.
+    #[serde(default)]
+    pub objects: Vec<ObjectReport>,
+}
+
+/// One kind of what the driver makes without telling its bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectReport {
+    /// `context`, `module`, `library`, `pool`, `graph` (that can be launched), `external` (imported memory of another interface),
+    /// `multicast`, or `other`.
+    pub object: String,
+    /// How many were made.
+    pub made: u64,
+    /// Most at one time.
+    pub most: u64,
 }
 
 /// One moment on one device, or of host memory.

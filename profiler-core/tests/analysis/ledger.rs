@@ -11,7 +11,7 @@ use memscope_wire::{Category, Event, Measure, MemoryKind, Object, Origin};
 use proptest::prelude::*;
 
 use crate::reference::{Deed as Kind, PHASES, Place, Sums, World};
-use crate::trace::Trace;
+use crate::trace::{ALLOC_ROW, Trace};
 
 /// What may happen; numbers are made valid when it is carried out.
 #[derive(Clone, Debug)]
@@ -606,6 +606,114 @@ fn a_context_ends_with_what_was_allocated_in_it() {
     assert_eq!(after(end(Object::Context, 0, 3)), (6, 1, 0), "no context is none");
     // A reset takes the pools of the device too.
     assert_eq!(after(end(Object::Context, HOUSE, 30)), (2, 0, 6));
+}
+
+#[test]
+fn imports_are_in_no_sum_and_their_frees_are_no_riddle() {
+    const MIB: u64 = 1 << 20;
+    let mut trace = Trace::new(&["imports"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    let elsewhere = |address, handle| Event::Elsewhere { address, bytes: 8 * MIB, handle, device: 0, row: 1 };
+    let free = |address| Event::Free { address, stream: 0, row: 1 };
+    let map = |address, handle| Event::Map { address, bytes: MIB, offset: 0, handle, row: 1 };
+    let release = |handle| Event::Release { handle, row: 1 };
+    // Opened twice, and closed twice.
+    for event in [elsewhere(MIB, 0), elsewhere(MIB, 0), free(MIB), free(MIB)] {
+        trace.event(0, event);
+    }
+    // A handle of another process, and a multicast object: mapped, given back, unmapped.
+    trace.event(0, Event::Object { object: Object::Multicast, handle: 0xb1, device: u32::MAX, row: 1 });
+    trace.event(0, elsewhere(0, 0xb0));
+    for event in [map(64 * MIB, 0xb0), map(65 * MIB, 0xb1), release(0xb0), release(0xb1)] {
+        trace.event(0, event);
+    }
+    trace.event(0, Event::Unmap { address: 64 * MIB, bytes: 2 * MIB, row: 1 });
+    let report = trace.model().report(Instant::Peak).expect("a report");
+    let kinds: Vec<_> = report.findings.iter().map(|finding| finding.detail.kind()).collect();
+    assert!(!kinds.contains(&"free_of_unknown") && !kinds.contains(&"map_of_unknown"), "{kinds:?}");
+    assert_eq!((report.totals.allocations, report.totals.bytes), (0, 0));
+    // What is freed once too often is one.
+    trace.event(0, free(MIB));
+    trace.event(0, release(0xb1));
+    trace.event(0, map(64 * MIB, 0xb0));
+    let report = trace.model().report(Instant::Peak).expect("a report");
+    let unknown = Detail::FreeOfUnknown { frees: 2, block_frees: 0 };
+    assert!(report.findings.iter().any(|finding| finding.detail == unknown), "{:#?}", report.findings);
+    let unknown = Detail::MapOfUnknown { mappings: 1 };
+    assert!(report.findings.iter().any(|finding| finding.detail == unknown), "{:#?}", report.findings);
+}
+
+#[test]
+fn memory_of_a_handle_lives_as_long_as_one_reference() {
+    const MIB: u64 = 1 << 20;
+    let mut trace = Trace::new(&["references"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    let memory = MemoryKind::Device;
+    trace.event(0, Event::Create { handle: 7, bytes: MIB, measure: Measure::Told, device: 0, row: 1, memory });
+    trace.event(0, Event::Retain { handle: 7, row: 1 });
+    // Its own memory, imported by the process that exported it.
+    trace.event(0, Event::Elsewhere { address: 0, bytes: 0, handle: 7, device: 0, row: 1 });
+    let reserved = |trace: &Trace| trace.model().devices().next().expect("a device").rows.reserved / MIB;
+    for left in [1, 1, 0] {
+        trace.event(0, Event::Release { handle: 7, row: 1 });
+        assert_eq!(reserved(&trace), left);
+    }
+}
+
+#[test]
+fn what_graphs_hold_is_one_allocation_of_a_device() {
+    const MIB: u64 = 1 << 20;
+    let mut trace = Trace::new(&["graphs"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    trace.device(0, 1, UUIDS[1], 1 << 30);
+    let held = |bytes, device| Event::GraphMemory { bytes, device, row: ALLOC_ROW };
+    let reserved =
+        |trace: &Trace| -> Vec<u64> { trace.model().devices().map(|device| device.rows.reserved / MIB).collect() };
+    for (event, now) in [
+        (held(3 * MIB, 0), [3, 0]),
+        (held(5 * MIB, 1), [3, 5]),
+        (held(4 * MIB, 0), [4, 5]),
+        (held(0, 0), [0, 5]),
+        (held(0, 0), [0, 5]),
+        (held(2 * MIB, 0), [2, 5]),
+    ] {
+        trace.event(0, event);
+        assert_eq!(reserved(&trace), now);
+    }
+    trace.ended(0);
+    assert_eq!(reserved(&trace), [0, 0]);
+}
+
+#[test]
+fn what_the_driver_makes_without_bytes_is_counted() {
+    let mut trace = Trace::new(&["objects"], None);
+    trace.process(0, 1);
+    let made = |object, handle| Event::Object { object, handle, device: 0, row: 1 };
+    let end = |object, handle| Event::ObjectEnd { object, handle, row: 1 };
+    for event in [
+        made(Object::Context, 1),
+        made(Object::Module, 1),
+        made(Object::Module, 2),
+        end(Object::Module, 1),
+        end(Object::Module, 1),
+        made(Object::Module, 3),
+        made(Object::Pool, 1),
+    ] {
+        trace.event(0, event);
+    }
+    let check = |report: Report| {
+        let objects = &report.processes[0].objects;
+        let objects: Vec<_> = objects.iter().map(|it| (it.object.as_str(), it.made, it.most)).collect();
+        assert_eq!(objects, [("context", 1, 1), ("module", 3, 2), ("pool", 1, 1)]);
+    };
+    check(trace.model().report(Instant::Peak).expect("a report"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("objects.mscope");
+    profile::write(&trace.model(), &path, false).unwrap();
+    check(Profile::open(&path).unwrap().report(Instant::Peak).unwrap());
 }
 
 /// The model of entries.

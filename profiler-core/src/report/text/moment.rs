@@ -2,12 +2,31 @@
 //!
 //! Owns: their layout. Refuses: to fill in what telemetry did not tell.
 
-use crate::report::units::{bytes, exact, grouped, share, signed_bytes, time};
+use crate::report::units::{bytes, count, exact, grouped, share, signed_bytes, time};
 use crate::report::{DeviceLedger, DeviceReport, HOST, Ledger, Report, Snapshot};
 
 use super::{Page, Style, WIDTH, fit};
 
 const BAR: usize = 40;
+
+/// What the driver made without telling its bytes, most at one time, over all processes.
+fn objects(report: &Report) -> String {
+    let kinds = [
+        ("context", "contexts"),
+        ("module", "modules"),
+        ("library", "libraries"),
+        ("pool", "pools"),
+        ("graph", "graphs"),
+        ("external", "imports of other interfaces"),
+        ("multicast", "multicast objects"),
+    ];
+    let most = |kind: &str| -> u64 {
+        let objects = report.processes.iter().flat_map(|process| &process.objects);
+        objects.filter(|count| count.object == kind).map(|count| count.most).sum()
+    };
+    let named = kinds.into_iter().map(|(one, many)| (most(one), one, many)).filter(|(most, ..)| *most > 0);
+    named.map(|(most, one, many)| count(most, one, many)).collect::<Vec<_>>().join(", ")
+}
 
 impl Page {
     pub(super) fn snapshot(&mut self, report: &Report, at: &Snapshot, title: &str) {
@@ -35,7 +54,7 @@ impl Page {
         let rows = &at.ledger.rows;
         // Of host memory that is all there is to say, and mostly nothing that is not said yet.
         if !host || rows.rounding > 0 || rows.cached > 0 {
-            self.ledger(&at.ledger, device, host);
+            self.ledger(report, &at.ledger, device, host);
         }
         self.tops(at);
     }
@@ -47,7 +66,7 @@ impl Page {
         format!("{bar}{}", " ".repeat(BAR - filled))
     }
 
-    fn ledger(&mut self, ledger: &Ledger, device: Option<&DeviceReport>, host: bool) {
+    fn ledger(&mut self, report: &Report, ledger: &Ledger, device: Option<&DeviceReport>, host: bool) {
         self.title("Ledger at that moment");
         let rows = &ledger.rows;
         self.line(plain(" ", "live", rows.live));
@@ -61,7 +80,10 @@ impl Page {
             self.line(plain(" ", "managed, apart", ledger.managed.reserved));
         }
         match &ledger.device {
-            Some(rows) => self.device_rows(rows, rows.reserved == ledger.rows.reserved, device),
+            Some(rows) => {
+                let objects = objects(report);
+                self.device_rows(rows, &objects, rows.reserved == ledger.rows.reserved, device);
+            }
             None => {
                 let samples = device.and_then(|device| device.telemetry).map_or(0, |telemetry| telemetry.samples);
                 let why = match samples {
@@ -78,7 +100,7 @@ impl Page {
         self.largest_use(ledger, device);
     }
 
-    fn device_rows(&mut self, rows: &DeviceLedger, met: bool, device: Option<&DeviceReport>) {
+    fn device_rows(&mut self, rows: &DeviceLedger, objects: &str, met: bool, device: Option<&DeviceReport>) {
         let signed = |sign: &str, name: &str, value: Option<i64>| {
             row(sign, name, value.map_or("not told".to_owned(), signed_bytes), String::new())
         };
@@ -99,6 +121,9 @@ impl Page {
         });
         self.line(plain(" ", "reserved", rows.reserved));
         self.line(signed("+", "unexplained (contexts, libraries)", rows.unexplained));
+        if !objects.is_empty() {
+            self.wrap("      ", &format!("the driver tells no bytes of {objects}"));
+        }
         self.line(told("=", "this program's processes", rows.this_process));
         self.line(told("+", "other processes", rows.other_processes));
         self.line(told("+", "firmware and driver", rows.firmware_reserved));

@@ -1,0 +1,116 @@
+//! Memory that a process uses and that does not count in it: imports, which count at their exporter, and the nodes of graphs,
+//! whose bytes are told with the graphs of the device.
+//!
+//! Owns: which addresses and handles these are, so that their free is no riddle; and the bytes that the driver holds for graphs,
+//! as one allocation of each device. Refuses: to put an import in any sum.
+
+use std::collections::{BTreeMap, HashMap};
+
+use memscope_wire::{Event, MemoryKind, Object};
+
+use super::apply::At;
+use super::memory::Physical;
+use super::model::{Changes, Model};
+use super::row::{Allocation, flag};
+
+/// Handles that stand for the memory of a device's graphs: no handle of a driver is so large.
+const GRAPHS: u64 = u64::MAX << 32;
+
+/// Addresses and handles of one process that count elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Elsewhere {
+    /// How often what begins at an address was opened.
+    addresses: BTreeMap<u64, u32>,
+    /// How often a handle was given.
+    handles: HashMap<u64, u32>,
+}
+
+impl Elsewhere {
+    fn enter(&mut self, address: u64) {
+        *self.addresses.entry(address).or_default() += 1;
+    }
+
+    /// One more reference to a handle.
+    pub fn take_handle(&mut self, handle: u64) {
+        *self.handles.entry(handle).or_default() += 1;
+    }
+
+    /// Gives an address back once; false when it is none of these.
+    pub fn leave(&mut self, address: u64) -> bool {
+        let Some(times) = self.addresses.get_mut(&address) else { return false };
+        *times -= 1;
+        if *times == 0 {
+            self.addresses.remove(&address);
+        }
+        true
+    }
+
+    /// Nothing is mapped at these addresses any more.
+    pub fn unmap(&mut self, address: u64, bytes: u64) {
+        if !self.addresses.is_empty() {
+            self.addresses.retain(|start, _| *start < address || *start - address >= bytes);
+        }
+    }
+
+    fn release(&mut self, handle: u64) -> bool {
+        let Some(times) = self.handles.get_mut(&handle) else { return false };
+        *times -= 1;
+        if *times == 0 {
+            self.handles.remove(&handle);
+        }
+        true
+    }
+}
+
+impl Model {
+    pub(super) fn elsewhere(&mut self, at: At, event: Event) {
+        let Event::Elsewhere { address, handle, .. } = event else { return };
+        let memory = &mut self.processes[at.process].memory;
+        if handle == 0 {
+            memory.elsewhere.enter(address);
+        } else if memory.physical.contains_key(&handle) {
+            // Its own memory, imported by the process that exported it.
+            self.retain(at, handle);
+        } else {
+            memory.elsewhere.take_handle(handle);
+        }
+    }
+
+    /// Maps a handle that counts elsewhere, or a multicast object; false if it is neither.
+    pub(super) fn map_elsewhere(&mut self, at: At, address: u64, bytes: u64, handle: u64) -> bool {
+        let process = &mut self.processes[at.process];
+        let is_known = process.memory.elsewhere.handles.contains_key(&handle)
+            || process.objects.contains_key(&(Object::Multicast, handle));
+        if is_known {
+            process.memory.elsewhere.unmap(address, bytes);
+            process.memory.elsewhere.enter(address);
+        }
+        is_known
+    }
+
+    /// Gives such a handle back; false if it is none.
+    pub(super) fn release_elsewhere(&mut self, at: At, handle: u64) -> bool {
+        let process = &mut self.processes[at.process];
+        process.memory.elsewhere.release(handle) || process.object_ends(Object::Multicast, handle).is_some()
+    }
+
+    /// What the driver holds for graphs of a device, as one allocation that is made anew when its size changes.
+    pub(super) fn graph_memory(&mut self, at: At, event: Event, changes: &mut Changes) {
+        let Event::GraphMemory { bytes, device: ordinal, row } = event else { return };
+        let handle = GRAPHS | u64::from(ordinal);
+        if let Some(known) = self.processes[at.process].memory.physical.remove(&handle) {
+            self.death(at.process, known.id, 0, changes);
+        }
+        if bytes == 0 {
+            return;
+        }
+        let device = self.device(at.process, ordinal);
+        let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
+        let vacant = Allocation { flags: flag::PHYSICAL, ..Allocation::vacant() };
+        let held = Allocation { bytes, requested: bytes, device, function, memory: MemoryKind::Device, ..vacant };
+        if let Some(id) = self.birth(at, held) {
+            let physical = Physical { id, mappings: 0, references: 1, context: 0 };
+            self.processes[at.process].memory.physical.insert(handle, physical);
+        }
+    }
+}

@@ -42,6 +42,43 @@ def follow_gathering():
             for method in ("init_all_gather_outputs", "alloc_all_gather_outputs", "init_unsharded_param"):
                 if hasattr(Parameter, method):
                     replace(Parameter, method, making(getattr(Parameter, method), WEIGHTS, gathered_name))
+    module = sys.modules.get(COMMUNICATING)
+    if module is not None and module not in gathering:
+        gathering.add(module)
+        for base, tell in communications.items():
+            for kind in list(vars(module).values()):
+                own = isinstance(kind, type) and kind.__module__ == COMMUNICATING and "__call__" in vars(kind)
+                if own and issubclass(kind, getattr(module, base)):
+                    replace(kind, "__call__", communicating(kind.__call__, tell))
+
+
+# FSDP2's own ways to gather parameters and to reduce gradients, of versions that have them.
+COMMUNICATING = "torch.distributed.fsdp._fully_shard._fsdp_collectives"
+communications = {
+    # The input is a part of the output; parameters are copied out of it.
+    "AllGather": lambda output, input: tag(output, WORKSPACE, text("fsdp.all_gather")),
+    # The output is what the gradients of shards are parts of.
+    "ReduceScatter": lambda output, input: tag(input, WORKSPACE, text("fsdp.reduce_scatter")),
+}
+
+
+def communicating(plain, tell):
+    """`plain`, whose two buffers are told before."""
+
+    def __call__(self, *args, **kwargs):
+        try:
+            buffers = dict(zip(("output_tensor", "input_tensor"), args), **kwargs)
+            with unobserved():
+                tell(buffers["output_tensor"], buffers["input_tensor"])
+        except Exception as error:
+            failed("buffers of FSDP2", error)
+        try:
+            return plain(self, *args, **kwargs)
+        except BaseException as error:
+            untraced(error)
+            raise
+
+    return __call__
 
 
 def gathered_name(parameter):

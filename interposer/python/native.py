@@ -46,7 +46,7 @@ import weakref
 
 # The code of this text, with all that is in it.
 ALL = sys._getframe().f_code
-WEIGHTS, GRADIENTS, OPTIMIZER, INPUTS = 1, 2, 4, 5
+WEIGHTS, GRADIENTS, OPTIMIZER, INPUTS, WORKSPACE = 1, 2, 4, 5, 6
 
 torch = None
 # PyTorch's own class of tensors, and how to read one without being seen by the program's modes and classes of tensors.

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use memscope_core::allocation::Allocation;
+use memscope_wire::{Category, Origin};
 use serde_json::{Value, json};
 
 use crate::memscope::{Place, number, stderr, stdout};
@@ -19,6 +21,24 @@ fn two_ranks_hold_half_of_a_sharded_model_each() {
     // Half of weights and of both states; steps of 4 bytes take 512 each, beside what FSDP keeps between steps.
     let (kept, shards) = (number(&run.said, "/kept"), 3 * parameters / 2);
     assert!((shards..shards + MIB).contains(&kept), "{kept} B kept, {shards} B are shards");
+    // A layer as a whole is gathered before each of its passes, and its gradients as a whole are reduced after the backward pass;
+    // what they are reduced to is half of it, and is where the gradients of shards are.
+    let layer = parameters / 8;
+    for (name, bytes, category, count) in [
+        ("fsdp.all_gather", layer, Category::Workspace, 2 * 2 * 2 * 8),
+        ("fsdp.reduce_scatter", layer, Category::Workspace, 2 * 2 * 8),
+        ("", layer / 2, Category::Gradients, 2 * 2 * 8),
+    ] {
+        let is_it = |one: &&Allocation| {
+            let named = run.model.names().text(one.name);
+            one.is_leaf() && one.requested == bytes && (named == name || name.is_empty())
+        };
+        let found: Vec<_> =
+            run.model.allocations().iter().filter(is_it).map(|one| (one.category, one.origin)).collect();
+        assert_eq!(found, vec![(category, Origin::Hooked); count], "{name}, {bytes} B");
+    }
+    let whole = run.model.allocations().iter().filter(|one| one.is_leaf() && one.requested == layer).count();
+    assert_eq!(whole, 2 * 2 * 3 * 8, "nothing else is as large as a layer");
     let devices = run.report["devices"].as_array().expect("devices");
     assert_eq!(devices.len(), 2);
     for device in devices {

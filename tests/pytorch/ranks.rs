@@ -133,7 +133,7 @@ fn ranks_that_never_come_are_named_and_leave_nothing() {
     let waited = "rank 0 waited 2 s for rank 1 of 2 in a collective of NCCL, and goes on without";
     assert_eq!(told.matches(waited).count(), 1, "{told}");
     assert!(told.contains("MEMSCOPE_SIMULATOR_RANK_WAIT_S is how long"), "{told}");
-    assert_eq!(left_in_shared_memory(&place), [PathBuf::new(); 0]);
+    assert_eq!(left_in_shared_memory(&place), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -148,5 +148,5 @@ fn torchrun_ends_with_a_rank_that_is_killed_and_nothing_is_left() {
     assert_eq!(ended.status.code(), Some(1), "{}", stderr(&ended));
     assert!(stderr(&ended).contains("Signal 9 (SIGKILL)"), "{}", stderr(&ended));
     assert!(place.path("p.mscope").is_file(), "the profile is there");
-    assert_eq!(left_in_shared_memory(&place), [PathBuf::new(); 0]);
+    assert_eq!(left_in_shared_memory(&place), Vec::<PathBuf>::new());
 }

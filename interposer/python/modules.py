@@ -36,10 +36,13 @@ def enter_root(module, arguments):
             tell_trained_input(tensor)
 
 
-def leave_root(before):
+def leave_root(before, raised):
     """`before` is the phase before the call."""
     if backwards:
         enter_phase("backward")
+    elif raised:
+        # What was not computed has no loss.
+        enter_phase("loss" if before == "loss" else "")
     else:
         # A teacher's forward pass may lie between a model's and its loss.
         with unobserved():
@@ -53,7 +56,7 @@ def follow_calls():
 
     def __call__(self, *args, **kwargs):
         before = place()
-        outermost = before is None
+        outermost, raised = before is None, False
         if outermost:
             phase_before = phase
             try:
@@ -65,12 +68,13 @@ def follow_calls():
             enter(self)
             return plain(self, *args, **kwargs)
         except BaseException as error:
+            raised = True
             untraced(error)
             raise
         finally:
             leave(before)
             if outermost:
-                leave_root(phase_before)
+                leave_root(phase_before, raised)
 
     replace(Module, "__call__", __call__)
     # Dynamo holds a class for an ordinary module if it has the call that dynamo met first.

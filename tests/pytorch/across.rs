@@ -1,12 +1,14 @@
-//! What goes from step to step: tensors that a program keeps.
+//! What goes from step to step: tensors that a program keeps, batches that grow.
 //!
 //! Owns: programs whose memory grows over steps, and what is said of the reason. Sizes are the programs' own.
 
-use memscope_core::explorer::{At, Explorer, Query, Row, RowsQuery, Target};
+use memscope_core::explorer::{At, Explorer, Query, Row, RowsQuery, Target, WindowQuery};
+use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::profile::Profile;
 use serde_json::Value;
 
-use crate::memscope::{Place, number};
+use crate::memscope::{Place, number, stdout};
+use crate::oom::line as marked_line;
 use crate::torch::{Run, python, run_in};
 
 /// What a profile says at its peak of each activation: in which step it was made, and who needs it.
@@ -51,6 +53,15 @@ fn what_a_program_keeps_from_step_to_step_is_its_own() {
     let place = Place::new();
     let run = run_in(&place, &[], &python, "-q --stacks python", "kept cpu 12");
     is_told_to_be_kept(&place, &run, each);
+    let report = stdout(&place.run("report p.mscope"));
+    let first: Vec<&str> = report.lines().take(10).map(str::trim).collect();
+    let first = first.join(" ");
+    let line = marked_line("kept", "body");
+    for cause in
+        ["[step_growth]", "grows by 1.00 MiB a step", "activations", "Net/body.1", &line, "keeps tensors across steps"]
+    {
+        assert!(first.contains(cause), "no {cause} in the first lines: {report}");
+    }
 
     let place = Place::new();
     let run = run_in(&place, &[], &python, "-q --device 1GiB", "kept cuda 12");
@@ -61,4 +72,37 @@ fn what_a_program_keeps_from_step_to_step_is_its_own() {
     assert_eq!((&largest["category"], &largest["scope"]), (&Value::from("activations"), &Value::from("Net/body.1")));
     assert_eq!((&largest["holder"], &largest["origin"]), (&Value::from("kept_by_program"), &Value::from("inferred")));
     assert_eq!((number(largest, "/scope_bytes"), number(largest, "/kept_steps")), (12 * each, 10));
+}
+
+#[test]
+fn a_batch_that_grew_is_told_and_what_follows_the_error_is_no_loss() {
+    let Some(python) = python("a_batch_that_grew_is_told_and_what_follows_the_error_is_no_loss") else { return };
+    let place = Place::new();
+    // Weights and states take 96 MiB. With 16 times as many rows the batch takes 32 MiB, what the first matrix gives 128, and so
+    // does what follows it.
+    let run = run_in(&place, &[], &python, "-q -f --device 300MiB", "grew 16");
+    assert!(run.said["error"].is_string(), "{}", run.said);
+    let findings = run.report["findings"].as_array().expect("findings");
+    let of_kind = |kind: &str| findings.iter().find(|finding| finding["kind"] == kind).expect("it is found");
+    let (oom, grew) = (of_kind("oom"), of_kind("inputs_grew"));
+    assert_eq!((&oom["phase"], number(oom, "/step")), (&Value::from("forward"), 7));
+    let sizes = |at: usize| run.said["sizes"][at].as_u64().expect("a size");
+    assert_eq!(
+        (number(grew, "/step"), number(grew, "/inputs"), number(grew, "/inputs_before")),
+        (7, sizes(6), sizes(5))
+    );
+    assert_eq!((grew["ran_out"].as_bool(), grew["name"].as_str()), (Some(true), Some("Net/body.0")));
+    // What was made after the error was made in no phase.
+    let mark = run.model.allocations().iter().find(|one| one.requested == 777 << 10).expect("the mark");
+    assert_eq!(run.model.names().text(mark.phase), "");
+    assert_eq!(mark.category, memscope_core::Category::Unknown);
+    let profile = Profile::open(place.path("p.mscope")).expect("a profile");
+    let mut explorer = Explorer::of_profile(&profile).expect("it is whole");
+    let at = At::Refused(explorer.answer(&Query::default()).gravest.expect("memory ran out").time);
+    assert_eq!(explorer.answer(&Query { at, ..Query::default() }).now.phase, "forward");
+    let range = Nanoseconds(0)..Nanoseconds(u64::MAX);
+    let window = Some(WindowQuery { range, buckets: usize::MAX });
+    let window = explorer.answer(&Query { window, ..Query::default() }).window.expect("a window");
+    let exit = window.phases.iter().find(|phase| phase.name == "exit").expect("the interpreter ended");
+    assert_eq!(window.steps.last().and_then(|step| step.end), Some(exit.begin), "and with it the last step");
 }

@@ -16,7 +16,7 @@
 //! | `libraries.rs` | the simulated CUDA libraries: every name that PyTorch imports, and programs without PyTorch |
 //! | `stacks.rs` | `--stacks python`: lines against those that Python gives, and against PyTorch's own history |
 //! | `steps.rs` | steps of loops with several optimizers |
-//! | `across.rs` | what goes from step to step: tensors that a program keeps |
+//! | `across.rs` | what goes from step to step: tensors that a program keeps, batches that grow |
 //! | `oom.rs` | out of memory: what is said at once, and what is kept |
 //!
 //! `torch.rs` finds the Python, runs a program and reads what it printed; `replay.rs` says what a live view knew at a moment,

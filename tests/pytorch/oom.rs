@@ -17,7 +17,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 /// `FILE:NUMBER` of the line with this mark.
-fn line(name: &str, mark: &str) -> String {
+pub fn line(name: &str, mark: &str) -> String {
     let text = std::fs::read_to_string(program(name)).expect("the program is there");
     let position = text.lines().position(|line| line.ends_with(&format!("# LINE {mark}"))).expect("a marked line");
     format!("{name}.py:{}", position + 1)

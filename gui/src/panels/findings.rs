@@ -51,6 +51,10 @@ pub fn place(answer: &Answer, finding: &Finding) -> Option<Shown> {
                 ..here(At::Step(growth.last_step), &growth.device)
             })
         }
+        Detail::InputsGrew(grew) => {
+            let moment = nanoseconds(grew.time_s);
+            Some(here(if grew.ran_out { At::Refused(moment) } else { At::Step(grew.step) }, &grew.device))
+        }
         // In files of earlier versions the time is not told.
         Detail::LargeCached { device, time_s, .. } => {
             Some(here(time_s.map_or(At::Peak, |time| At::Time(nanoseconds(time))), device))

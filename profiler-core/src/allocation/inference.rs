@@ -23,6 +23,9 @@ use memscope_wire::{Category, Origin, TextId};
 use super::model::{Changes, Model};
 use super::row::{Allocation, AllocationId};
 
+/// The phase in which a framework's interpreter ends.
+pub(crate) const EXIT: TextId = TextId::of(b"exit");
+
 /// Phases that mean something here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Role {
@@ -51,7 +54,7 @@ impl Role {
             (TextId::of(b"recompute"), Role::Recompute),
             (TextId::of(b"backward"), Role::Backward),
             (TextId::of(b"optimizer"), Role::Optimizer),
-            (TextId::of(b"exit"), Role::Exit),
+            (EXIT, Role::Exit),
         ];
         ROLES.iter().find(|(known, _)| *known == name).map_or(Role::Other, |(_, role)| *role)
     }

@@ -27,6 +27,7 @@ mod stacks;
 
 pub use device::Device;
 pub(crate) use device::canonical;
+pub(crate) use inference::EXIT;
 pub use model::{Changes, DeviceProgress, Model, Progress, Retag, StepMark};
 pub use names::{Names, Scopes};
 pub use row::{Allocation, AllocationId, Container, flag};

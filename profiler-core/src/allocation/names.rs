@@ -91,6 +91,11 @@ impl Names {
         }
     }
 
+    /// The id of a name.
+    pub(crate) fn id(&self, number: u32) -> TextId {
+        self.names.get(number as usize).map_or(TextId::NONE, |name| name.id)
+    }
+
     /// True once all parts of a text were seen.
     pub(crate) fn is_complete(&self, number: u32) -> bool {
         self.names.get(number as usize).is_some_and(|name| name.complete)

@@ -2,9 +2,10 @@
 //!
 //! Owns: the largest state within each part of the span, and what happened in it. Refuses: pixels.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::allocation::{MarkerKind, Model};
+use crate::allocation::{EXIT, MarkerKind, Model};
 use crate::findings;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, EventRows};
@@ -66,7 +67,7 @@ pub struct StepSpan {
     pub number: u64,
     /// When it began.
     pub begin: Nanoseconds,
-    /// When it ended; `None` while it runs, or when the session ended in it.
+    /// When it ended, or the interpreters of its processes began to end in it; `None` while it runs, or when the session ended in it.
     pub end: Option<Nanoseconds>,
 }
 
@@ -230,8 +231,11 @@ pub(super) fn marks(view: &mut WindowView, source: Source<'_>, positions: &Posit
     let wide =
         |begin: Nanoseconds, end: Option<Nanoseconds>| end.is_none_or(|end| end.0.saturating_sub(begin.0) >= width);
     if let Some(track) = part.track(walk) {
+        let left = left(source, part);
         for step in &track.figures.steps {
-            let span = StepSpan { number: step.number, begin: step.begin, end: step.end.map(|state| state.time) };
+            let end = step.end.map(|state| state.time);
+            let left = left.filter(|left| step.begin <= *left && end.is_none_or(|end| *left < end));
+            let span = StepSpan { number: step.number, begin: step.begin, end: left.or(end) };
             if !shows(span.begin, span.end) {
                 continue;
             }
@@ -252,6 +256,26 @@ pub(super) fn marks(view: &mut WindowView, source: Source<'_>, positions: &Posit
     });
     view.phases.sort_by_key(|span| (span.begin, span.process));
     refusals(view, model, walk, positions, part);
+}
+
+/// When the interpreter of the last of a part's processes that take steps began to end; `None` where one of them goes on.
+fn left(source: Source<'_>, part: Part) -> Option<Nanoseconds> {
+    let Source { model, walk } = source;
+    let mut stepping: HashMap<u32, Option<Nanoseconds>> = HashMap::new();
+    for moment in &walk.markers {
+        let marker = &model.markers[moment.marker as usize];
+        if !concerns(model, part, marker.process) {
+            continue;
+        }
+        match (marker.phase(), &marker.kind) {
+            (_, MarkerKind::Step(_)) => drop(stepping.insert(marker.process, None)),
+            (Some(phase), _) if model.names.id(phase) == EXIT => {
+                stepping.entry(marker.process).and_modify(|left| *left = Some(moment.time));
+            }
+            _ => {}
+        }
+    }
+    stepping.into_values().try_fold(Nanoseconds(0), |last, left| Some(last.max(left?)))
 }
 
 /// Calls `tell` with each phase of a part: name, process, begin, end.

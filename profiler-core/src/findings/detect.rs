@@ -10,7 +10,7 @@ use crate::report::{device_text, named_devices, seconds};
 use crate::timeline::State;
 
 use super::evidence::Evidence;
-use super::{Detail, Finding, Severity, growth, refusals, simulation, thresholds, untold};
+use super::{Detail, Finding, Severity, growth, inputs, refusals, simulation, thresholds, untold};
 
 /// Percent of live bytes without category that is worth a note, and a warning.
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
@@ -26,9 +26,12 @@ pub(crate) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     findings.extend(doubts(model));
     findings.extend(untold::untold(model));
     findings.extend(unknown_share(evidence));
+    for place in evidence.places() {
+        findings.extend(inputs::detect(evidence, place));
+        findings.extend(growth::detect(evidence, place));
+    }
     for device in named_devices(model) {
         findings.extend(thresholds::detect(evidence, device));
-        findings.extend(growth::detect(evidence, device));
         findings.extend(large_cached(evidence, device));
     }
     findings.sort_by_key(|finding| finding.severity);

@@ -3,12 +3,13 @@
 //! Owns: when growth is steady, and what grew. Refuses: to call it a leak. The first step is left out: a program makes its
 //! optimizer state and caches there. So is one that ended with its process: a program may give back memory there.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use memscope_wire::Category;
 
-use crate::allocation::Model;
-use crate::report::device_text;
+use crate::allocation::{Allocation, Sites, Stacks};
+use crate::report::{HOST, Place};
 use crate::timeline::{DeviceFigures, State};
 
 use super::evidence::Evidence;
@@ -19,10 +20,9 @@ const FEWEST_STEPS: usize = 4;
 /// Growth below this many bytes a step is not worth a finding: a few scalars kept for a log.
 const SMALLEST: u64 = 1024;
 
-/// Growth on one device, if there is any.
-pub(super) fn detect(evidence: &Evidence<'_>, device: usize) -> Option<Finding> {
-    let model = evidence.model;
-    let figures = *evidence.devices.get(device)?;
+/// Growth on one device, or of host memory, if there is any.
+pub(super) fn detect(evidence: &Evidence<'_>, place: Place) -> Option<Finding> {
+    let figures = evidence.figures(place)?;
     let steps = figures.steps.iter().skip(1).filter(|step| !step.with_process);
     let mut ends = steps.filter_map(|step| Some((step.number, step.end?))).rev();
     let last = ends.next()?;
@@ -46,32 +46,37 @@ pub(super) fn detect(evidence: &Evidence<'_>, device: usize) -> Option<Finding> 
         at(&last.1) - at(&first.1)
     };
     let category = Category::ALL.into_iter().max_by_key(grown).unwrap_or_default();
-    let name = name_that_grew(evidence, device, (first.1.order, last.1.order));
+    let named = what_grew(evidence, place, (first.1.order, last.1.order));
     let growth = Growth {
-        device: device_text(model, device),
+        device: place.text(evidence.model),
         bytes_per_step,
         steps: steps as u64,
         first_step: first.0,
         last_step: last.0,
         category: category.name().to_owned(),
-        name_bytes_per_step: name.as_ref().map_or(0, |(_, bytes)| bytes / steps as u64),
-        name: name.map(|(name, _)| name),
-        steps_to_capacity: steps_to_capacity(model, device, figures, bytes_per_step),
+        name_bytes_per_step: named.as_ref().map_or(0, |grown| grown.bytes / steps as u64),
+        name: named.as_ref().map(|grown| grown.name.clone()),
+        line: named.and_then(|grown| grown.line),
+        steps_to_capacity: steps_to_capacity(evidence, place, figures, bytes_per_step),
     };
     Some(finding(growth))
 }
 
 fn finding(growth: Growth) -> Finding {
     use crate::report::units::{bytes, count};
+    let memory = match growth.device == HOST {
+        true => "live host memory".to_owned(),
+        false => format!("live memory on {}", growth.device),
+    };
     let mut message = format!(
-        "live memory on {} grows by {} a step, over {} steps; most of it is {}",
-        growth.device,
+        "{memory} grows by {} a step, over {} steps; most of it is {}",
         bytes(growth.bytes_per_step),
         growth.steps,
         growth.category
     );
     if let Some(name) = &growth.name {
         message.push_str(&format!(", and {name} grows by {} a step", bytes(growth.name_bytes_per_step)));
+        message.extend(growth.line.iter().map(|line| format!(", made at {line}")));
     }
     if let Some(steps) = growth.steps_to_capacity {
         message.push_str(&format!("; the device is full after about {}", count(steps, "more step", "more steps")));
@@ -84,25 +89,55 @@ fn finding(growth: Growth) -> Finding {
     }
 }
 
-fn name_that_grew(evidence: &Evidence<'_>, device: usize, (first, last): (u32, u32)) -> Option<(String, u64)> {
-    let model = evidence.model;
-    let mut grown: HashMap<(u32, u32), i128> = HashMap::new();
-    for (order, sign) in [(first, -1), (last, 1)] {
-        for (allocation, _) in evidence.live_at(device, order) {
-            // By name; without one by scope.
-            let key = if allocation.name != 0 { (allocation.name, 0) } else { (0, allocation.scope) };
-            *grown.entry(key).or_default() += sign * i128::from(allocation.requested);
-        }
-    }
-    let ((name, scope), bytes) = grown
-        .into_iter()
-        .max_by_key(|(key, bytes)| (*bytes, std::cmp::Reverse(*key)))
-        .filter(|(_, bytes)| *bytes > 0)?;
-    let text = if name != 0 { model.names.text(name) } else { model.scopes.path(scope, &model.names) };
-    Some((text, bytes as u64)).filter(|(text, _)| !text.is_empty())
+/// What holds more at a later moment than at an earlier one.
+pub(super) struct Grown {
+    /// Its name; without one its scope.
+    pub name: String,
+    /// By so many bytes.
+    pub bytes: u64,
+    /// The program's line that made most of that, where that was recorded.
+    pub line: Option<String>,
 }
 
-fn steps_to_capacity(model: &Model, device: usize, figures: &DeviceFigures, bytes_per_step: u64) -> Option<u64> {
+/// What has grown most between two moments.
+pub(super) fn what_grew(evidence: &Evidence<'_>, place: Place, (first, last): (u32, u32)) -> Option<Grown> {
+    let model = evidence.model;
+    // By name; without one by scope.
+    let key = |allocation: &Allocation| match allocation.name {
+        0 => (0, allocation.scope),
+        name => (name, 0),
+    };
+    let mut grown: HashMap<(u32, u32), i128> = HashMap::new();
+    for (order, sign) in [(first, -1), (last, 1)] {
+        for (allocation, _) in evidence.live_in(place, order) {
+            *grown.entry(key(allocation)).or_default() += sign * i128::from(allocation.requested);
+        }
+    }
+    let ((name, scope), bytes) =
+        grown.into_iter().max_by_key(|(key, bytes)| (*bytes, Reverse(*key))).filter(|(_, bytes)| *bytes > 0)?;
+    let text = if name != 0 { model.names.text(name) } else { model.scopes.path(scope, &model.names) };
+    let line = || {
+        let sites = Sites::of(&model.stacks, &model.names);
+        let mut made: HashMap<u32, i128> = HashMap::new();
+        for (order, sign) in [(first, -1), (last, 1)] {
+            for (allocation, _) in evidence.live_in(place, order).filter(|(one, _)| key(one) == (name, scope)) {
+                *made.entry(sites.site(allocation.stack)).or_default() += sign * i128::from(allocation.requested);
+            }
+        }
+        let (site, _) = made.into_iter().max_by_key(|(site, bytes)| (*bytes, Reverse(*site)))?;
+        Some(model.stacks.text(site, &model.names)).filter(|_| site != Stacks::NOWHERE)
+    };
+    let line = if model.stacks.is_empty() { None } else { line() };
+    Some(Grown { name: text, bytes: bytes as u64, line }).filter(|grown| !grown.name.is_empty())
+}
+
+fn steps_to_capacity(
+    evidence: &Evidence<'_>,
+    place: Place,
+    figures: &DeviceFigures,
+    bytes_per_step: u64,
+) -> Option<u64> {
+    let Place::Device(device) = place else { return None };
     let used = figures.device_used.map(|used| used.bytes).or(figures.reserved.map(|state| state.rows.reserved))?;
-    Some(model.devices[device].capacity?.saturating_sub(used) / bytes_per_step)
+    Some(evidence.model.devices[device].capacity?.saturating_sub(used) / bytes_per_step)
 }

@@ -10,6 +10,7 @@ mod evidence;
 mod growth;
 mod holder;
 mod holes;
+mod inputs;
 mod refusals;
 mod simulation;
 mod thresholds;
@@ -156,6 +157,8 @@ pub enum Detail {
     },
     /// `live memory on DEVICE grows by SIZE a step, over N steps`.
     StepGrowth(Box<Growth>),
+    /// `the inputs of step N on DEVICE are F times the largest before, and memory ran out in it`: or it needs most.
+    InputsGrew(Box<InputsGrew>),
     /// `the devices were simulated`.
     Simulated {
         /// As given.
@@ -364,16 +367,62 @@ pub struct Growth {
     pub name: Option<String>,
     /// Growth a step of that name.
     pub name_bytes_per_step: u64,
+    /// The program's line that made most of that, where that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
     /// After how many more steps the device is full, if nothing else changes.
     pub steps_to_capacity: Option<u64>,
 }
 
+/// A step was given more than those before it, and needed more memory.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct InputsGrew {
+    /// UUID of the device; `host` for host memory.
+    pub device: String,
+    /// The step.
+    pub step: u64,
+    /// The moment at which memory ran out in it, else of the most live memory.
+    pub time_s: f64,
+    /// True when memory ran out.
+    pub ran_out: bool,
+    /// Inputs when the step began.
+    pub inputs: u64,
+    /// Inputs with which the step before it began that was given most.
+    pub inputs_before: u64,
+    /// Live at that moment.
+    pub live: u64,
+    /// Asked for in vain then; 0 where memory did not run out.
+    pub requested: u64,
+    /// Live bytes by category at that moment.
+    pub by_category: ByCategory,
+    /// The step before it that needed most.
+    pub fitted_step: u64,
+    /// Its largest live bytes.
+    pub fitted_live: u64,
+    /// Live bytes by category at that moment.
+    pub fitted_by_category: ByCategory,
+    /// The name (else scope) that grew most between these moments; `null` when there is none.
+    pub name: Option<String>,
+    /// By so many bytes.
+    pub name_bytes: u64,
+    /// The program's line that made most of that, where that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+}
+
 impl Finding {
+    /// True for what tells why memory is full: it is read before the figures.
+    pub fn tells_why(&self) -> bool {
+        let why = matches!(self.detail, Detail::StepGrowth(_) | Detail::InputsGrew(_));
+        self.severity == Severity::Error || (why && self.severity == Severity::Warning)
+    }
+
     /// What stands below the sentence, as sentences, where there is more to say than one holds. Out-of-memory has its own
     /// form ([`crate::report::circumstances`]).
     pub fn particulars(&self) -> Vec<String> {
         match &self.detail {
             Detail::ThresholdPassed(passed) => thresholds::particulars(passed),
+            Detail::InputsGrew(grew) => inputs::particulars(grew),
             detail => simulation::particulars(detail),
         }
     }
@@ -399,6 +448,7 @@ impl Detail {
             Detail::MissedFree { .. } => "missed_free",
             Detail::OutsideBlocks { .. } => "outside_blocks",
             Detail::StepGrowth(_) => "step_growth",
+            Detail::InputsGrew(_) => "inputs_grew",
             Detail::Simulated { .. } => "simulated",
             Detail::NotSimulated { .. } => "not_simulated",
             Detail::DeviceReads { .. } => "device_reads",

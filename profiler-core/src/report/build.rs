@@ -21,14 +21,16 @@ pub(crate) const HOST: &str = "host";
 
 /// Whose memory a moment is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     /// The model's position of a device.
     Device(usize),
+    /// Host memory of all processes.
     Host,
 }
 
 impl Place {
-    fn text(self, model: &Model) -> String {
+    /// The device's UUID, or what stands for host memory.
+    pub fn text(self, model: &Model) -> String {
         match self {
             Place::Device(device) => device_text(model, device),
             Place::Host => HOST.to_owned(),
@@ -316,17 +318,26 @@ pub(crate) fn live_at<'m>(
     live_in(model, lifetimes, Place::Device(device), order)
 }
 
-fn live_in<'m>(
+/// What is live in a place right after a change.
+pub(crate) fn live_in<'m>(
     model: &'m Model,
     lifetimes: &'m [Lifetime],
     place: Place,
     order: u32,
 ) -> impl Iterator<Item = (&'m Allocation, Lifetime)> + use<'m> {
-    model
-        .allocations
-        .iter()
-        .zip(lifetimes.iter().copied())
-        .filter(move |(allocation, lifetime)| lifetime.spans(order) && place.counts(model, allocation))
+    lived_in(model, lifetimes, place, (order, order))
+}
+
+/// What is live in a place right after one change, or any later one until another.
+pub(crate) fn lived_in<'m>(
+    model: &'m Model,
+    lifetimes: &'m [Lifetime],
+    place: Place,
+    (from, until): (u32, u32),
+) -> impl Iterator<Item = (&'m Allocation, Lifetime)> + use<'m> {
+    let lived = move |lifetime: &Lifetime| lifetime.birth <= until && from < lifetime.death;
+    let all = model.allocations.iter().zip(lifetimes.iter().copied());
+    all.filter(move |(allocation, lifetime)| lived(lifetime) && place.counts(model, allocation))
 }
 
 /// A state in detail.

@@ -23,7 +23,7 @@ pub use group::{Group, lies_in};
 pub use instant::{Instant, InstantError};
 pub use text::{Style, circumstances, finding, text};
 
-pub(crate) use build::{HOST, build, device_text, live_at, named_devices};
+pub(crate) use build::{HOST, Place, build, device_text, live_at, live_in, lived_in, named_devices};
 pub(crate) use group::{Groups, Together, pattern, together};
 pub(crate) use snapshot::{Held, Moment, Tops, Words};
 

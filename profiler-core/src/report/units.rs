@@ -49,6 +49,16 @@ pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
+/// How many times as much something is: `1.25 times`, `2.0 times`, `128 times`. `was` is not 0.
+pub fn times(now: u64, was: u64) -> String {
+    let times = now as f64 / was as f64;
+    match times {
+        times if times >= 99.5 => format!("{} times", grouped(times.round() as u64)),
+        times if times >= 1.95 => format!("{times:.1} times"),
+        times => format!("{times:.2} times"),
+    }
+}
+
 /// `1.50 GiB (1,610,612,736 B)`.
 pub fn exact(value: u64) -> String {
     if value < 1024 { bytes(value) } else { format!("{} ({} B)", bytes(value), grouped(value)) }

@@ -19,7 +19,7 @@ class Net(nn.Module):
         self.head = nn.Linear(512, 8)
 
     def forward(self, x):
-        features = self.body(x)
+        features = self.body(x)  # LINE body
         return self.head(features), features
 
 

@@ -9,7 +9,7 @@ mod tops;
 
 pub use findings::circumstances;
 
-use crate::findings::{Detail, Finding, Severity};
+use crate::findings::{Detail, Finding};
 
 use super::units::{bytes, count, exact, share, time};
 use super::{ByCategory, DeviceReport, Instant, Report, Snapshot, StepReport};
@@ -35,9 +35,12 @@ pub fn text(report: &Report, style: Style) -> String {
     // That the devices were simulated is said first and last in any case; of simulated libraries there is more to say.
     let short = |finding: &&Finding| matches!(finding.detail, Detail::Simulated { libraries: false, .. });
     let findings = report.findings.iter().filter(|finding| !short(finding));
-    let (errors, others): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.severity == Severity::Error);
-    page.findings(&errors);
+    let (why, others): (Vec<_>, Vec<_>) = findings.partition(|finding| finding.tells_why());
+    page.findings(&why);
     if report.is_of_host() {
+        if !why.is_empty() {
+            page.line("");
+        }
         page.host_alone(report);
     } else if let Some(at) = &report.at {
         page.snapshot(report, at, &moment_title(report.asked.as_deref()));

@@ -20,6 +20,7 @@ mod device;
 mod driver;
 mod error;
 mod event;
+mod graph;
 mod launch;
 mod lock;
 mod memory;

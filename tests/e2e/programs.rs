@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::memscope::{Place, number, stderr};
+use crate::memscope::{Place, number, stderr, stdout};
 
 const MIB: u64 = 1 << 20;
 
@@ -57,4 +57,57 @@ fn blocks_inside_a_container_add_up() {
     assert!(scopes.contains(&Value::from("encoder/layer 0")), "{scopes:?}");
     let steps: Vec<_> = report["steps"].as_array().unwrap().iter().map(|step| number(step, "/peak/bytes")).collect();
     assert_eq!(steps, [32 * MIB, 32 * MIB, 17 * MIB]);
+}
+
+#[test]
+fn what_ends_with_its_context_is_no_more() {
+    let place = Place::new();
+    let program = place.compile_linked("ends");
+    let (output, report) = place.record(&format!("--device 1GiB -- {}", program.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // 1 MiB, 1024 × 1024 floats, and levels of 512 × 512, 256 × 256 and 128 × 128 floats.
+    let arrays = MIB + 4 * MIB + (MIB + MIB / 4 + MIB / 16);
+    let stages = [
+        ("arrays", arrays),
+        ("second", arrays + 8 * MIB + 4 * MIB),
+        ("destroyed", arrays),
+        ("pool", arrays + 16 * MIB),
+        ("reset", 0),
+        ("end", 3 * MIB),
+    ];
+    let driver: String = stages.iter().map(|(stage, used)| format!("{stage} 0 {used}\n")).collect();
+    assert_eq!(stdout(&output), driver, "what the simulated driver has in use");
+    assert_eq!(number(&report, "/devices/0/peak/reserved/bytes"), arrays + 16 * MIB);
+    assert_eq!(number(&report, "/devices/0/ledger_at_end/reserved"), 3 * MIB);
+    assert_eq!((number(&report, "/totals/allocations"), number(&report, "/totals/frees")), (8, 0));
+    assert_eq!(number(&report, "/host/peak/bytes"), 2 * MIB);
+    let objects = &report["processes"][0]["objects"];
+    assert_eq!(objects[0], serde_json::json!({"object": "context", "made": 4, "most": 2}));
+}
+
+#[test]
+fn what_a_launch_of_a_graph_takes_is_counted() {
+    let place = Place::new();
+    let program = place.compile_linked("graphs");
+    let (output, report) = place.record(&format!("--device 1GiB -- {}", program.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // Nodes of 4 MiB, freed by the graph, and of 2 MiB, which is not: 4 MiB serve both.
+    let stages = [
+        ("made", 0, 0),
+        ("launched", 0, 4),
+        ("again", 1, 4),
+        ("trimmed", 0, 2),
+        ("freed", 0, 2),
+        ("trimmed", 0, 0),
+        ("launched", 0, 4),
+    ];
+    let driver: String =
+        stages.iter().map(|(stage, result, used)| format!("{stage} {result} {}\n", used * MIB)).collect();
+    assert_eq!(stdout(&output), driver, "what the simulated driver has in use");
+    assert_eq!(number(&report, "/devices/0/peak/reserved/bytes"), 4 * MIB);
+    assert_eq!(number(&report, "/devices/0/ledger_at_end/reserved"), 4 * MIB);
+    // 4 MiB, 2 MiB after the first trim, 4 MiB again.
+    assert_eq!((number(&report, "/totals/allocations"), number(&report, "/totals/bytes")), (3, 10 * MIB));
+    let kinds: Vec<_> = report["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].clone()).collect();
+    assert!(!kinds.contains(&"free_of_unknown".into()), "{kinds:?}");
 }

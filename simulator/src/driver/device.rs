@@ -91,11 +91,16 @@ exports! {
     }
     11040 fn cuDeviceGetGraphMemAttribute(device: c_int, number: c_int, value: Out<'_, u64>) {
         process()?.device(device)?;
-        if (0..=3).contains(&number) { store(value, 0) } else { Err(CUresult::ERROR_INVALID_VALUE) }
+        store(value, crate::graph::attribute(device, number)?)
     }
     11040 fn cuDeviceSetGraphMemAttribute(device: c_int, _number: c_int, _value: *const c_void) {
         process()?.device(device).map(|_| ())
     }
-    11040 fn cuDeviceGraphMemTrim(device: c_int) { process()?.device(device).map(|_| ()) }
+    11040 fn cuDeviceGraphMemTrim(device: c_int) {
+        let process = process()?;
+        process.device(device)?;
+        crate::graph::trim(process, device);
+        Ok(())
+    }
     11030 fn cuFlushGPUDirectRDMAWrites(_target: c_int, _scope: c_int) { process().map(|_| ()) }
 }

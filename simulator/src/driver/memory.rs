@@ -24,7 +24,7 @@ pub(super) fn context_of(stream: Handle) -> Result<Arc<context::Context>, CUresu
 /// Frees device memory; a null address is no memory, and freeing it does nothing.
 fn free(address: u64) -> Status {
     let process = process()?;
-    if address == 0 {
+    if address == 0 || crate::graph::free(address) {
         return Ok(());
     }
     MEMORY.lock().free(process, address, |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed))

@@ -138,6 +138,7 @@ mod device;
 mod event;
 mod execution;
 mod fill;
+mod graph;
 mod initialisation;
 mod library;
 mod memory;
@@ -148,7 +149,7 @@ mod stream;
 mod unsupported;
 mod virtual_memory;
 
-static TABLES: [&[Export]; 16] = [
+static TABLES: [&[Export]; 17] = [
     array::EXPORTS,
     context::EXPORTS,
     copy::EXPORTS,
@@ -156,6 +157,7 @@ static TABLES: [&[Export]; 16] = [
     event::EXPORTS,
     execution::EXPORTS,
     fill::EXPORTS,
+    graph::EXPORTS,
     initialisation::EXPORTS,
     library::EXPORTS,
     memory::EXPORTS,

@@ -43,6 +43,8 @@ pub enum Kind {
     Array,
     /// A global variable of a module; not charged, not to be freed by address.
     Global,
+    /// What a node of a graph allocates: charged while a launch holds it, not to be freed by address.
+    Graph,
     /// Pinned host memory of ours (cuMemHostAlloc) with its flags.
     Host(u32),
     /// Pinned host memory of the program (cuMemHostRegister) with its flags.
@@ -128,7 +130,7 @@ impl Memory {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         let rounded = bytes.checked_next_multiple_of(CHARGE_UNIT).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
-        let charged = if matches!(kind, Kind::Managed | Kind::Global) { 0 } else { rounded };
+        let charged = if matches!(kind, Kind::Managed | Kind::Global | Kind::Graph) { 0 } else { rounded };
         let space = self.space(bytes);
         let reach = space.reach(bytes).ok_or(CUresult::ERROR_OUT_OF_MEMORY)?;
         let physical = context.device.physical;

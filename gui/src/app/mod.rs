@@ -256,7 +256,8 @@ impl App {
 impl Tab {
     fn ui(&mut self, ui: &mut Ui, theme: &Theme, others: &[(String, Arc<Answer>)]) {
         let answer = Arc::clone(self.document.answer());
-        Panel::top("header").show(ui, |ui| header::ui(ui, &answer, theme));
+        let read = self.document.allocations_read();
+        Panel::top("header").show(ui, |ui| header::ui(ui, &answer, read, theme));
         let waiting = self.document.is_waiting();
         let shared = &mut self.document.shared;
         Panel::right("beside").default_size(330.0).min_size(220.0).show(ui, |ui| {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memscope_core::explorer::{Answer, At, Explorer, Gravest, Query, Running, Target};
+use memscope_core::profile::Reading;
 
 use crate::shared::Shared;
 use opening::{Opening, Wake};
@@ -39,6 +40,8 @@ enum Source {
     Opening(Box<Opening>),
     /// An explorer, at once and on this thread.
     Explorer(Box<Explorer>),
+    /// Nobody yet: its rows are being read.
+    Overview(Arc<Reading>),
 }
 
 /// How far a document is.
@@ -82,6 +85,13 @@ impl Document {
         document
     }
 
+    /// A document of which there is only core's overview as yet, and stays so: for tests and pictures of what is seen meanwhile.
+    pub fn of_overview(name: &str, overview: Answer, reading: Arc<Reading>) -> Document {
+        let mut document = Document::of(name.to_owned(), Path::new(name), Source::Overview(reading));
+        document.receive(Arc::new(overview), true);
+        document
+    }
+
     fn of(name: String, path: &Path, source: Source) -> Document {
         Document {
             name,
@@ -103,8 +113,21 @@ impl Document {
                 Stage::Opening if self.version > 0 || self.settled => Stage::Ready,
                 stage => stage,
             },
-            Source::Explorer(_) => Stage::Ready,
             Source::Asleep(_) => Stage::Opening,
+            Source::Explorer(_) | Source::Overview(_) => Stage::Ready,
+        }
+    }
+
+    /// Of how many of its allocations is known what there is to know: while they are read, and only of a profile.
+    pub fn allocations_read(&self) -> Option<u64> {
+        let session = &self.answer.session;
+        if !session.reading || session.state == Running::Live {
+            return None;
+        }
+        match &self.source {
+            Source::Opening(opening) => Some(opening.allocations_read()),
+            Source::Overview(reading) => Some(reading.allocations()),
+            Source::Asleep(_) | Source::Explorer(_) => None,
         }
     }
 
@@ -146,6 +169,7 @@ impl Document {
                 self.version += 1;
                 self.receive(Arc::new(answer), false);
             }
+            Source::Overview(_) => {}
         }
     }
 

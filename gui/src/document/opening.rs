@@ -9,7 +9,7 @@ use std::thread;
 
 use memscope_core::Error;
 use memscope_core::explorer::{Answer, Follower, Limits, Query, find_session, overview_of};
-use memscope_core::profile::Profile;
+use memscope_core::profile::{Profile, Reading};
 
 use super::Stage;
 
@@ -28,6 +28,7 @@ pub struct Opening {
 /// What the thread has found out.
 #[derive(Default)]
 struct Board {
+    reading: Arc<Reading>,
     overview: Option<Arc<Answer>>,
     opened: Option<Follower>,
     failure: Option<String>,
@@ -61,6 +62,11 @@ impl Opening {
     /// What a profile tells before its rows are read: once.
     pub fn overview(&mut self) -> Option<Arc<Answer>> {
         lock(&self.board).overview.take()
+    }
+
+    /// How many allocations have been read.
+    pub fn allocations_read(&self) -> u64 {
+        lock(&self.board).reading.allocations()
     }
 
     /// The latest answer and its number, once there is one.
@@ -101,10 +107,15 @@ fn open(path: &Path, board: &Mutex<Board>, wake: &Wake) -> Result<(), Error> {
     };
     let follower = if path.is_file() {
         // What lies ready comes at once; what is made of all rows takes as long as there are rows.
-        let overview = overview_of(&Profile::open(path)?)?;
-        lock(board).overview = Some(Arc::new(overview));
+        let profile = Profile::open(path)?;
+        let overview = overview_of(&profile)?;
+        let reading = {
+            let mut board = lock(board);
+            board.overview = Some(Arc::new(overview));
+            Arc::clone(&board.reading)
+        };
         wake();
-        Follower::of_profile(path, calls)?
+        Follower::of_profile_counted(&profile, &reading, calls)?
     } else {
         Follower::of_session(find_session(Some(path))?, Limits::default(), calls)
     };

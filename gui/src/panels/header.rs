@@ -2,11 +2,16 @@
 //!
 //! Owns: which facts. Refuses: what belongs to a moment.
 
-use eframe::egui::{self, RichText, Ui};
+use std::time::Duration;
+
+use eframe::egui::{self, ProgressBar, RichText, Ui, accesskit};
 use memscope_core::explorer::{Answer, Running};
 use memscope_core::report::units;
 
 use crate::theme::Theme;
+
+/// How often is looked how far the reading is.
+const PACE: Duration = Duration::from_millis(100);
 
 /// Facts as words, and whether each is a warning.
 fn facts(answer: &Answer) -> Vec<(String, bool)> {
@@ -23,9 +28,6 @@ fn facts(answer: &Answer) -> Vec<(String, bool)> {
     };
     let bad = session.state == Running::Broken || session.exit_status.is_some_and(|status| status != 0);
     facts.push((format!("{state}, {}", units::time(session.last_time.0 as f64 / 1e9)), bad));
-    if session.reading && session.state != Running::Live {
-        facts.push(("reading its allocations".to_owned(), true));
-    }
     facts.extend(devices(answer).into_iter().map(|device| (device, false)));
     if let Some(simulated) = &info.simulated {
         facts.push((format!("simulated: {}", units::simulated(simulated)), true));
@@ -59,9 +61,17 @@ fn devices(answer: &Answer) -> Vec<String> {
     devices.into_iter().map(line).collect()
 }
 
-/// Draws it.
-pub fn ui(ui: &mut Ui, answer: &Answer, theme: &Theme) {
-    line(ui, facts(answer), theme);
+/// How far the reading of a profile's allocations is, in words.
+fn progress(read: u64, of: u64) -> String {
+    match read < of {
+        true => format!("reading {} of {}", units::grouped(read), units::count(of, "allocation", "allocations")),
+        false => format!("adding up {}", units::count(of, "allocation", "allocations")),
+    }
+}
+
+/// Draws it; of a profile whose allocations are being read, with how many have been.
+pub fn ui(ui: &mut Ui, answer: &Answer, read: Option<u64>, theme: &Theme) {
+    line(ui, facts(answer), read.map(|read| (read, answer.session.allocations)), theme);
     for notice in &answer.session.notices {
         ui.label(RichText::new(notice).color(theme.warning()));
     }
@@ -69,10 +79,21 @@ pub fn ui(ui: &mut Ui, answer: &Answer, theme: &Theme) {
 
 /// The facts as text.
 pub fn text(answer: &Answer) -> String {
-    facts(answer).into_iter().map(|(fact, _)| fact).collect::<Vec<_>>().join("; ")
+    let being_read = answer.session.reading && answer.session.state != Running::Live;
+    let being_read = being_read.then(|| "its allocations are being read".to_owned());
+    facts(answer).into_iter().map(|(fact, _)| fact).chain(being_read).collect::<Vec<_>>().join("; ")
 }
 
-fn line(ui: &mut Ui, facts: Vec<(String, bool)>, theme: &Theme) {
+fn reading(ui: &mut Ui, read: u64, of: u64, theme: &Theme) {
+    let share = read as f32 / of.max(1) as f32;
+    ui.add(ProgressBar::new(share.min(1.0)).desired_width(80.0).desired_height(6.0));
+    let said = ui.label(RichText::new(progress(read, of)).color(theme.warning()));
+    // Whoever hears the window is told each time that it says something else.
+    ui.ctx().accesskit_node_builder(said.id, |node| node.set_live(accesskit::Live::Polite));
+    ui.ctx().request_repaint_after(PACE);
+}
+
+fn line(ui: &mut Ui, facts: Vec<(String, bool)>, read: Option<(u64, u64)>, theme: &Theme) {
     ui.horizontal_wrapped(|ui| {
         for (position, (fact, bad)) in facts.into_iter().enumerate() {
             if position > 0 {
@@ -81,6 +102,9 @@ fn line(ui: &mut Ui, facts: Vec<(String, bool)>, theme: &Theme) {
             let text = RichText::new(fact);
             let text = if position == 0 { text.strong() } else { text };
             ui.label(if bad { text.color(theme.warning()) } else { text });
+        }
+        if let Some((read, of)) = read {
+            reading(ui, read, of, theme);
         }
         ui.allocate_space(egui::Vec2::ZERO);
     });

@@ -2,18 +2,22 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::{Duration, Instant as Clock};
 
-use eframe::egui::DroppedFile;
-use egui_kittest::kittest::Queryable;
-use memscope_core::explorer::{At, Running};
+use eframe::egui::{self, DroppedFile};
+use egui_kittest::kittest::{NodeT, Queryable};
+use memscope_core::explorer::{At, Running, overview_of};
 use memscope_core::journal::Writer;
 use memscope_core::journal::entry::Entry;
+use memscope_core::profile::{Profile, Reading};
+use memscope_core::report::Instant;
 use memscope_core::session::SessionFolder;
 use memscope_gui::app::App;
+use memscope_gui::document::Document;
 use memscope_gui::settings::Settings;
 
-use crate::sessions::out_of_memory;
+use crate::sessions::{out_of_memory, training};
 use crate::trace::Trace;
 use crate::window::{self, Window, heard};
 
@@ -37,7 +41,7 @@ fn opens(path: &Path) -> Window {
 
 /// Draws frames until something is seen.
 fn until(window: &mut Window, what: &str, mut seen: impl FnMut(&Window) -> bool) {
-    let begin = Instant::now();
+    let begin = Clock::now();
     while !seen(window) {
         assert!(begin.elapsed() < LONG, "{what} is never seen; there is {:#?}", heard(window));
         std::thread::sleep(Duration::from_millis(5));
@@ -60,6 +64,45 @@ fn a_profile_is_opened_while_the_window_is_there_already() {
     let document = window.state().document().expect("it is open");
     assert!(matches!(document.answer().at, At::Refused(_)));
     assert_eq!(window.state().settings().recent, [path]);
+}
+
+/// What is seen of a large profile before its rows are read: its peak, as the report has it, and how far the reading is.
+#[test]
+fn the_peak_and_the_progress_are_seen_while_allocations_are_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("train.mscope");
+    profile(&training(), &path);
+    let open = Profile::open(&path).expect("a profile");
+    let peak = open.report(Instant::Peak).expect("a report").peak.expect("a peak");
+    let reading = Arc::new(Reading::default());
+    let mut app = App::default();
+    let overview = overview_of(&open).expect("an overview");
+    app.add(Document::of_overview("train.mscope", overview, Arc::clone(&reading)));
+    let mut window = window::with_steps(app);
+    let said = |window: &Window, label: &str| assert!(heard(window).contains(label), "{label}: {:#?}", heard(window));
+    let [weights, activations] = [peak.by_category.weights, peak.by_category.activations].map(gibibytes);
+    assert!(!weights.starts_with("0.00") && !activations.starts_with("0.00"), "{weights}, {activations}");
+    said(&window, &format!("weights: {weights}"));
+    said(&window, &format!("activations: {activations}"));
+    assert!(window.query_by_label_contains("Peak of live bytes, at ").is_some(), "{:#?}", heard(&window));
+    assert!(window.query_by_label_contains("End, at ").is_none(), "{:#?}", heard(&window));
+
+    let all = open.allocations();
+    let is_told = |window: &mut Window, label: &str| {
+        window.step();
+        let node = window.get_by_label(label);
+        assert_eq!(node.accesskit_node().live(), egui::accesskit::Live::Polite, "{label} is told when it changes");
+    };
+    is_told(&mut window, &format!("reading 0 of {all} allocations"));
+    reading.add(all - 1);
+    is_told(&mut window, &format!("reading {} of {all} allocations", all - 1));
+    reading.add(1);
+    is_told(&mut window, &format!("adding up {all} allocations"));
+}
+
+/// As the window writes so many bytes, where they are 1 GiB to 10 GiB.
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
 /// A file as a window system drops it.

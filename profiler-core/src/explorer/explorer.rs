@@ -9,6 +9,7 @@ use std::time::Instant;
 use crate::allocation::{Model, Progress};
 use crate::findings::Finding;
 use crate::journal::entry::{Entry, Nanoseconds, TelemetrySample, Threshold};
+use crate::profile::{Profile, Reading};
 use crate::timeline::{Late, Walk};
 
 use super::answer::Running;
@@ -131,8 +132,16 @@ impl Explorer {
     ///
     /// # Errors
     /// When its tables are damaged.
-    pub fn of_profile(profile: &crate::profile::Profile) -> crate::Result<Explorer> {
-        Ok(Explorer::finished(profile.model()?, profile.findings()))
+    pub fn of_profile(profile: &Profile) -> crate::Result<Explorer> {
+        Explorer::of_profile_counted(profile, &Reading::default())
+    }
+
+    /// The same; `reading` counts the allocations meanwhile.
+    ///
+    /// # Errors
+    /// When its tables are damaged.
+    pub fn of_profile_counted(profile: &Profile, reading: &Reading) -> crate::Result<Explorer> {
+        Ok(Explorer::finished(profile.model_counted(reading)?, profile.findings()))
     }
 
     /// When a list that an answer left as it was may be made anew; `None` when all are fresh.

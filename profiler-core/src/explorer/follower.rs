@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::profile::Profile;
+use crate::profile::{Profile, Reading};
 use crate::recover::{self, Entries};
 use crate::session::SessionFolder;
 
@@ -63,7 +63,19 @@ impl Follower {
     /// # Errors
     /// Those of [`Profile::open`] and [`Explorer::of_profile`].
     pub fn of_profile(path: impl AsRef<Path>, wake: impl Fn() + Send + 'static) -> Result<Follower> {
-        let explorer = Explorer::of_profile(&Profile::open(path)?)?;
+        Follower::of_profile_counted(&Profile::open(path)?, &Reading::default(), wake)
+    }
+
+    /// The same of one that is open; `reading` counts its allocations while they are read, which is done when this returns.
+    ///
+    /// # Errors
+    /// Those of [`Explorer::of_profile`].
+    pub fn of_profile_counted(
+        profile: &Profile,
+        reading: &Reading,
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<Follower> {
+        let explorer = Explorer::of_profile_counted(profile, reading)?;
         Ok(Follower::start(move |board| Following::of(explorer).run(board, &wake)))
     }
 

@@ -1,6 +1,6 @@
 //! What a profile tells before its rows are read: enough to draw its timeline at once.
 //!
-//! Owns: an answer made from what the profile holds ready. Refuses: lists, processes, and any other moment than the end.
+//! Owns: an answer made from what the profile holds ready. Refuses: lists, processes, and any other moment than the peak.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use super::gravest::Gravest;
 use super::query::{At, Target};
 use super::steps;
 
-/// An answer about the device of the largest live bytes (where none had any, about host memory), at the end of the session, in a
-/// hundredth of a second: its session, devices, peak, series, step marks, steps, refusals, findings and largest scopes. There are
-/// no processes and no lists in it, and of steps no number of allocations and no shape.
+/// An answer about the device of the largest live bytes (where none had any, about host memory), at its peak (where it has none, at
+/// the end of the session), in a hundredth of a second: its session, devices, peak, series, step marks, steps, refusals, findings
+/// and largest scopes. There are no processes and no lists in it, of steps no number of allocations and no shape, and the rows of
+/// devices are those of the end.
 ///
 /// # Errors
 /// When the profile's tables are damaged.
@@ -43,10 +44,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
     let device = devices.iter().enumerate().max_by_key(|(at, device)| (device.peak_live, Reverse(*at)));
     let device = device.map_or(0, |(position, _)| position);
     let of_host = report.is_of_host();
-    let (peak, end) = match of_host {
-        true => (&report.host.moment, &report.host.end),
-        false => (&report.peak, &report.end),
-    };
+    let peak = if of_host { &report.host.moment } else { &report.peak };
     let capacity = devices.get(device).and_then(|device| device.capacity).filter(|_| !of_host);
     let moment = |snapshot: &Snapshot| MomentView { capacity, ..moment(snapshot) };
     let ledger = report.devices.get(device).map(|device| &device.ledger_at_end).filter(|_| !of_host);
@@ -65,7 +63,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
         None => None,
     };
     let marks = steps::thinned(all.iter().map(|step| (step.begin, step.number)), 0);
-    let scopes = end.iter().flat_map(|end| &end.top_scope_groups).map(|scope| ScopeTotal {
+    let scopes = peak.iter().flat_map(|peak| &peak.top_scope_groups).map(|scope| ScopeTotal {
         path: scope.scope.clone(),
         live: scope.by_category.numbers(),
         allocations: scope.allocations,
@@ -84,8 +82,8 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
         target: if of_host || devices.is_empty() { Target::All } else { Target::Device(device as u16) },
         of_host,
         has_host: report.host.peak.bytes > 0,
-        at: At::Live,
-        now: end.as_ref().map(moment).or_else(|| ledger.map(at_end)).unwrap_or_default(),
+        at: if peak.is_some() { At::Peak } else { At::Live },
+        now: peak.as_ref().map(moment).or_else(|| ledger.map(at_end)).unwrap_or_default(),
         peak: peak.as_ref().map(moment),
         series: Arc::new(series),
         step_marks: Arc::new(marks),
@@ -93,7 +91,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
         steps_total: all.len(),
         steps: all,
         top_scopes: Arc::new(scopes.collect()),
-        top_scopes_bytes: end.as_ref().map_or(0, |end| end.bytes),
+        top_scopes_bytes: peak.as_ref().map_or(0, |peak| peak.bytes),
         gravest,
         findings: Arc::new(report.findings.clone()),
         devices,

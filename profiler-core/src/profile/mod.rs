@@ -12,6 +12,7 @@ mod marks;
 mod order;
 mod output;
 mod read;
+mod reading;
 mod rebuild;
 mod rows;
 mod scan;
@@ -22,6 +23,7 @@ mod verify;
 mod write;
 
 pub use read::Profile;
+pub use reading::Reading;
 pub use verify::Verification;
 pub use write::write;
 

@@ -245,7 +245,8 @@ pub fn check(entries: &[Entry], last: u64) {
 /// What is told before the rows are read is told again after, with more to it.
 fn compare_overview(overview: &Answer, explorer: &mut Explorer) {
     let target = overview.target;
-    let answer = explorer.answer(&Query { target, steps: 0..usize::MAX, ..Query::default() });
+    let mut ask = |at| explorer.answer(&Query { target, at, steps: 0..usize::MAX, ..Query::default() });
+    let (answer, end) = (ask(overview.at), ask(At::Live));
     let moment = |moment: &MomentView| {
         let state = moment.state;
         (state.time, state.step, state.rows, state.managed, moment.phase.clone(), moment.capacity)
@@ -261,6 +262,7 @@ fn compare_overview(overview: &Answer, explorer: &mut Explorer) {
         return;
     }
     assert_eq!(overview.peak.as_ref().map(moment), answer.peak.as_ref().map(moment));
+    assert_eq!(overview.at, if overview.peak.is_some() { At::Peak } else { At::Live });
     // Where no device memory was ever live, the report has no moment.
     let known = |answer: &Answer| match overview.peak {
         Some(_) => moment(&answer.now),
@@ -274,7 +276,7 @@ fn compare_overview(overview: &Answer, explorer: &mut Explorer) {
     };
     let devices = |answer: &Answer| answer.devices.iter().map(device).collect::<Vec<_>>();
     if overview.devices.len() == 1 {
-        assert_eq!(devices(overview), devices(&answer));
+        assert_eq!(devices(overview), devices(&end));
     }
     let step = |step: &StepView| StepView { allocations: 0, shape: Vec::new(), leaks: false, ..step.clone() };
     let steps = |answer: &Answer| answer.steps.iter().map(step).collect::<Vec<_>>();

@@ -1,8 +1,8 @@
 //! Does what an action says.
 //!
-//! Owns: what each action does, and when a key is one. Refuses: keys while text is typed.
+//! Owns: what each action does, and when a key is one. Refuses: keys while text is typed, or something lies over the window.
 
-use eframe::egui::{self, KeyboardShortcut};
+use eframe::egui::{self, Event, Key, KeyboardShortcut};
 use memscope_core::explorer::{At, Target};
 use memscope_core::journal::entry::Nanoseconds;
 
@@ -19,34 +19,42 @@ const ZOOM: f64 = 0.7;
 const NUDGE: f64 = 0.01;
 
 impl App {
-    /// Does what the keys of this frame ask for.
+    /// Does what the keys of this frame ask for, one after the other. What is typed after a key that opens something is for what it
+    /// opens: it waits for the next frame. What lies over the window keeps keys from it.
     pub(super) fn keys(&mut self, context: &egui::Context) {
+        let waited = std::mem::take(&mut self.waiting);
+        context.input_mut(|input| drop(input.events.splice(0..0, waited)));
         // A key that leaves a field (Escape, Enter) was meant for that field.
         if context.text_edit_focused() || (self.typing && self.dialog.is_none()) {
             return;
         }
         let own = self.own_keys(context);
-        let is_own =
-            |key: &KeyboardShortcut| key.modifiers.is_none() && own.iter().any(|own| own.key == key.logical_key);
-        let mut wanted = Vec::new();
-        context.input_mut(|input| {
-            // Those with more modifiers first: Ctrl+Shift+E is not Ctrl+E.
-            for shifted in [true, false] {
-                let rows = TABLE.iter().flat_map(|row| row.keys.iter().map(move |key| (row.action, key)));
-                let rows = rows.filter(|(_, key)| key.modifiers.shift == shifted && !is_own(key));
-                for (action, key) in rows {
-                    if matches!(key.logical_key, egui::Key::Questionmark | egui::Key::Slash) {
-                        // Shift is part of the sign on many keyboards.
-                        wanted.extend(input.key_pressed(key.logical_key).then_some(action));
-                    } else if input.consume_shortcut(key) {
-                        wanted.push(action);
-                    }
-                }
-            }
-        });
-        for action in wanted {
+        let mut from = 0;
+        while let Some((action, next)) = self.next_action(own, from, context) {
+            from = next;
             self.act(action, context);
+            if matches!(action, Action::Open | Action::SaveSvg | Action::SavePng | Action::Shortcuts | Action::Search) {
+                self.waiting = context.input_mut(|input| typed_after(&mut input.events, from));
+                context.request_repaint();
+                return;
+            }
         }
+    }
+
+    /// The next action that a key asks for, from this event on, and where what follows begins. Its key is nobody else's.
+    fn next_action(&self, own: &[OwnKey], from: usize, context: &egui::Context) -> Option<(Action, usize)> {
+        let may = |action: &Action| match &self.dialog {
+            None => true,
+            // The sheet is closed by the key that opened it.
+            Some(Dialog::Shortcuts) => matches!(action, Action::Shortcuts | Action::ClearSelection),
+            Some(Dialog::Open(_) | Dialog::Save(..)) => *action == Action::ClearSelection,
+        };
+        context.input_mut(|input| {
+            let asked = |at: usize| Some((action_of(&input.events[at], own).filter(may)?, at));
+            let (action, at) = (from..input.events.len()).find_map(asked)?;
+            input.events.remove(at);
+            Some((action, at))
+        })
     }
 
     /// Keys that the view that is shown reads itself at present.
@@ -97,6 +105,35 @@ impl App {
             }
         }
     }
+}
+
+/// What a key that is pressed asks for; nothing where the view has that key.
+fn action_of(event: &Event, own: &[OwnKey]) -> Option<Action> {
+    let Event::Key { key: pressed, pressed: true, modifiers, .. } = event else { return None };
+    let asks = |key: &KeyboardShortcut| {
+        // Shift is part of the sign on many keyboards.
+        let sign = matches!(key.logical_key, Key::Questionmark | Key::Slash);
+        let is_own = key.modifiers.is_none() && own.iter().any(|own| own.key == key.logical_key);
+        key.logical_key == *pressed && !is_own && (sign || modifiers.matches_logically(key.modifiers))
+    };
+    // Those with more modifiers first: Ctrl+Shift+E is not Ctrl+E.
+    let rows = |shifted: bool| {
+        let fits = move |key: &&KeyboardShortcut| key.modifiers.shift == shifted && asks(key);
+        TABLE.iter().find(|row| row.keys.iter().any(|key| fits(&key)))
+    };
+    [true, false].into_iter().find_map(rows).map(|row| row.action)
+}
+
+/// Takes out what was typed from this event on, but not the sign of the key before it.
+fn typed_after(events: &mut Vec<Event>, from: usize) -> Vec<Event> {
+    let is_typed = |event: &Event| {
+        matches!(event, Event::Key { .. } | Event::Text(_) | Event::Ime(_) | Event::Paste(_) | Event::Copy | Event::Cut)
+    };
+    let from = from + usize::from(matches!(events.get(from), Some(Event::Text(_))));
+    let after = events.split_off(from.min(events.len()));
+    let (typed, others) = after.into_iter().partition(is_typed);
+    events.extend::<Vec<Event>>(others);
+    typed
 }
 
 impl Tab {

@@ -3,7 +3,7 @@
 //! Owns: asking for a file or a place to write to. Refuses: to block the window while the system's own dialog is open.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 
 use eframe::egui::{self, Grid, Key, KeyboardShortcut, Modal, Modifiers, RichText, ScrollArea, TextEdit};
 
@@ -60,8 +60,13 @@ impl App {
 
     /// Takes in what the user said to the system's dialog: it becomes the path that is asked for.
     fn browsed(&mut self) {
-        let Some(said) = self.browsing.as_ref().and_then(|browsing| browsing.said.try_recv().ok()) else { return };
-        self.browsing = None;
+        // Nobody waits for it once the dialog that asks is closed.
+        let browsing = self.browsing.take().filter(|_| self.dialog.is_some());
+        let said = match browsing.as_ref().map(|browsing| browsing.said.try_recv()) {
+            Some(Err(TryRecvError::Empty)) => return self.browsing = browsing,
+            Some(Ok(said)) => said,
+            Some(Err(TryRecvError::Disconnected)) | None => return,
+        };
         if let (Some(path), Some(Dialog::Open(text) | Dialog::Save(text, _))) = (said, &mut self.dialog) {
             *text = path.display().to_string();
         }

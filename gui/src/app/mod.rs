@@ -39,6 +39,8 @@ pub struct App {
     said: Option<(String, f64)>,
     /// True when text was typed in the last frame.
     typing: bool,
+    /// What was typed in the last frame after a key that opened something to type in.
+    waiting: Vec<egui::Event>,
 }
 
 /// A document and its views.
@@ -85,6 +87,7 @@ impl App {
             named: String::new(),
             said: None,
             typing: false,
+            waiting: Vec::new(),
         }
     }
 

@@ -14,6 +14,7 @@
 //! | export | views as SVG, PNG and text |
 //! | looks | nothing lies over anything else, and nothing is too small |
 //! | keys | what keys, menu and pointer do |
+//! | typing | keys while something lies over the window, or text is typed |
 //! | panes | views below the timeline: which is shown, what it is asked for, comparing with another document |
 //! | pictures | snapshots of fixed states |
 //! | segments | the map of segments, and what pins them |
@@ -40,4 +41,5 @@ mod sessions;
 #[path = "../../../tui/tests/dashboard/trace.rs"]
 #[allow(dead_code, reason = "as above")]
 mod trace;
+mod typing;
 mod window;

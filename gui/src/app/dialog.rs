@@ -223,6 +223,43 @@ fn shortcuts(context: &egui::Context, theme: &Theme, views: &[(&str, &[OwnKey])]
 mod tests {
     use super::*;
 
+    /// What the system's own dialog is told comes to the field; meanwhile the window's keys do nothing, and none of it outlives the
+    /// question.
+    #[test]
+    fn the_systems_dialog_is_waited_for_as_long_as_a_path_is_asked_for() {
+        let context = egui::Context::default();
+        let mut app = App::default();
+        let look = app.settings.look;
+        let frame = |app: &mut App, key| {
+            let pressed =
+                egui::Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers: Modifiers::NONE };
+            let input = egui::RawInput { events: vec![pressed], ..Default::default() };
+            context.run_ui(input, |ui| app.frame(ui)).textures_delta.clear();
+        };
+        let (send, said) = std::sync::mpsc::channel();
+        (app.dialog, app.browsing) = (Some(Dialog::Open("typed".into())), Some(Browsing { said }));
+        frame(&mut app, Key::C);
+        assert!(app.settings.look == look && app.browsing.is_some());
+        send.send(Some("/a/chosen.mscope".into())).expect("it is waited for");
+        frame(&mut app, Key::C);
+        assert!(app.settings.look == look && app.browsing.is_none());
+        assert_eq!(app.dialog, Some(Dialog::Open("/a/chosen.mscope".into())));
+
+        let (send, said) = std::sync::mpsc::channel::<Option<PathBuf>>();
+        app.browsing = Some(Browsing { said });
+        drop(send);
+        frame(&mut app, Key::C);
+        assert!(app.browsing.is_none(), "whoever would have said it is gone");
+
+        let (send, said) = std::sync::mpsc::channel();
+        (app.dialog, app.browsing) = (None, Some(Browsing { said }));
+        // A key of the frame in which a field goes was meant for that field.
+        frame(&mut app, Key::F20);
+        frame(&mut app, Key::C);
+        assert!(app.settings.look != look, "no question, and keys act");
+        assert!(send.send(Some("/a/late.mscope".into())).is_err(), "nobody waits");
+    }
+
     #[test]
     fn profiles_and_folders_are_completed() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -86,7 +86,7 @@ const ATTENTION: ((u64, u64), (&str, u32, &str)) = ((3, 2), ("/home/me/net.py", 
 const LOSS: ((u64, u64), (&str, u32, &str)) = ((4, 1), ("/home/me/train.py", 33, "loss"));
 
 /// A program whose lines were recorded: 6 GiB at the attention, 1 GiB in the forward pass itself, 500 MiB in the loss.
-fn with_lines() -> Trace {
+pub fn with_lines() -> Trace {
     let mut trace = Trace::new(Trace::session(&["python", "train.py"], None));
     trace.add_process(77, None);
     trace.add_device(0, 16 * GIB);

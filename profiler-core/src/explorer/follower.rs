@@ -16,11 +16,10 @@ use super::answer::Answer;
 use super::explorer::Explorer;
 use super::limits::Limits;
 use super::query::Query;
+use super::turns::Turns;
 
 /// Pause between two looks at the journal while it grows.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Least time between two answers to the same question: ten a second with room for what comes between.
-const TURN: Duration = Duration::from_millis(80);
 /// Longest pause between two looks, when nothing has come for a while.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long entries are taken in before a look at what is asked.
@@ -148,8 +147,9 @@ struct Following {
     explorer: Explorer,
     folder: Option<SessionFolder>,
     entries: Option<Entries>,
-    /// When an entry came last.
+    /// When an entry came last, and when the journal was looked at last.
     moved: Instant,
+    looked: Instant,
     /// What had been recorded when the reading began is still being read, or it is not known yet whether more will come.
     reading: bool,
 }
@@ -157,7 +157,8 @@ struct Following {
 impl Following {
     /// A session of which everything is known.
     fn of(explorer: Explorer) -> Following {
-        Following { explorer, folder: None, entries: None, moved: Instant::now(), reading: false }
+        let now = Instant::now();
+        Following { explorer, folder: None, entries: None, moved: now, looked: now, reading: false }
     }
 
     fn new(folder: SessionFolder, limits: Limits) -> Following {
@@ -171,11 +172,13 @@ impl Following {
             }
         };
         let reading = entries.is_some();
-        Following { explorer, folder: Some(folder), entries, moved: Instant::now(), reading }
+        let now = Instant::now();
+        Following { explorer, folder: Some(folder), entries, moved: now, looked: now, reading }
     }
 
     fn run(mut self, board: &Board, wake: &dyn Fn()) {
-        let mut answered: Option<(u64, Instant)> = None;
+        let mut answered: Option<u64> = None;
+        let mut turns = Turns::new(Instant::now());
         let mut changed = false;
         loop {
             let more = self.take_in(&mut changed);
@@ -187,8 +190,8 @@ impl Following {
                 (state.query.clone(), state.questions)
             };
             let now = Instant::now();
-            let new = answered.is_none_or(|(known, _)| known != questions);
-            let turn = answered.is_none_or(|(_, at)| now >= at + TURN);
+            let new = answered != Some(questions);
+            let turn = turns.next() <= now;
             let due = self.explorer.due().is_some_and(|due| due <= now);
             // In the middle of a backlog only what is asked anew is answered at once.
             if new || (turn && (changed || due)) {
@@ -196,11 +199,12 @@ impl Following {
                 answer.session.reading = self.reading && !self.explorer.is_ended();
                 board.publish(answer);
                 wake();
-                answered = Some((questions, now));
+                turns.answered(now, now.elapsed());
+                answered = Some(questions);
                 changed = false;
             }
-            if !more {
-                self.pause(board, questions, answered.map(|(_, at)| (at + TURN, changed)));
+            if !more && self.pause(board, questions, (turns.next(), changed)) {
+                turns.woke(Instant::now());
             }
         }
     }
@@ -208,6 +212,7 @@ impl Following {
     /// Takes in entries for a while; true when there are more.
     fn take_in(&mut self, changed: &mut bool) -> bool {
         let begin = Instant::now();
+        self.looked = begin;
         let Some(entries) = &mut self.entries else { return false };
         while begin.elapsed() < SLICE {
             match entries.next() {
@@ -266,16 +271,16 @@ impl Following {
     }
 
     /// Waits for a question, for more entries, or for the turn of an answer: whether there is something new to tell is known,
-    /// else it is when a list may be made anew.
-    fn pause(&self, board: &Board, questions: u64, turn: Option<(Instant, bool)>) {
+    /// else it is when a list may be made anew. True when there was time to wait.
+    fn pause(&self, board: &Board, questions: u64, (turn, changed): (Instant, bool)) -> bool {
         let now = Instant::now();
-        // The longer nothing comes, the longer the pause.
+        // The longer nothing comes, the longer the pause. After an answer that took as long, what has come since is there.
         let quiet = now.duration_since(self.moved) / 8;
-        let look = self.entries.is_some().then(|| now + quiet.clamp(PAUSE, LONGEST_PAUSE));
-        let answer = turn.and_then(|(turn, changed)| match changed {
+        let look = self.entries.is_some().then(|| self.looked + quiet.clamp(PAUSE, LONGEST_PAUSE));
+        let answer = match changed {
             true => Some(turn),
             false => self.explorer.due().map(|due| due.max(turn)),
-        });
+        };
         let until = look.into_iter().chain(answer).min();
         let nothing_new = |state: &mut State| !state.stop && state.questions == questions;
         let state = board.lock();
@@ -286,5 +291,6 @@ impl Following {
             }
             None => drop(board.asked.wait_while(state, nothing_new)),
         }
+        until.is_none_or(|until| until > now)
     }
 }

@@ -35,6 +35,7 @@ mod spans;
 mod stacks;
 mod steps;
 mod tracks;
+mod turns;
 mod window;
 
 pub use alert::Alertness;

@@ -46,6 +46,13 @@ pub struct Allocations {
     steps: Steps,
 }
 
+impl Allocations {
+    /// With the table of steps alone, at first.
+    pub fn of_steps() -> Allocations {
+        Allocations { shown: Shown::Steps, ..Allocations::default() }
+    }
+}
+
 impl View for Allocations {
     fn title(&self) -> &'static str {
         "Allocations"

@@ -27,6 +27,7 @@ use objects::{
 
 use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
 use crate::log;
+use crate::owner;
 use crate::python;
 use crate::scope;
 use crate::state::{self, State};
@@ -71,7 +72,10 @@ fn allocate(
     if !thread.enter(&frame) {
         return call(real);
     }
+    let caller = thread.caller.get();
     let result = call(real);
+    // The driver may have called hooked functions itself.
+    thread.caller.set(caller);
     if result == SUCCESS {
         if let Some((address, bytes)) = granted() {
             record(request, address, bytes);
@@ -95,7 +99,9 @@ fn observe(
     if !thread.enter(&frame) {
         return call(real);
     }
+    let caller = thread.caller.get();
     let result = call(real);
+    thread.caller.set(caller);
     if let Some((state, _)) = state::recording()
         && let Some(event) = event(state, result)
     {
@@ -127,6 +133,7 @@ fn record(request: Request, address: u64, bytes: u64) {
         log::append(&graphs::planned(row, state, address, bytes, device));
         return;
     }
+    owner::settle();
     scope::settle();
     log::append(&Event::Alloc { address, bytes, requested, stream, device, row: row as u16, memory });
 }
@@ -212,18 +219,38 @@ unsafe fn filled(out: *const u64, bytes: u64) -> Option<(u64, u64)> {
 /// Defines an exported function with NVIDIA's signature, whose body sees `real` as a function of that type.
 macro_rules! hook {
     ($name:ident($($argument:ident: $type:ty),*) |$call:ident| $body:expr) => {
-        /// NVIDIA's function of this name, observed.
+        /// NVIDIA's function of this name, observed. It notes who calls, and goes on in its body as if that had been called.
         ///
         /// # Safety
         /// As the driver's documentation demands of the caller.
         #[allow(non_snake_case, reason = "NVIDIA's spelling")]
+        #[unsafe(naked)]
         #[cfg_attr(not(test), unsafe(no_mangle))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            type Real = unsafe extern "C" fn($($type),*) -> c_int;
-            #[allow(clippy::undocumented_unsafe_blocks, reason = "said here, for every expansion")]
-            // SAFETY: `real` is the driver's function of this name, which has this type; the arguments are the program's own.
-            let $call = |real: *const c_void| unsafe { transmute::<*const c_void, Real>(real)($($argument),*) };
-            $body
+            // Neither register carries an argument, and the callee may change both.
+            core::arch::naked_asm!(
+                "endbr64",
+                "mov rax, qword ptr fs:[0]",
+                "add rax, qword ptr [rip + memscope_thread@GOTTPOFF]",
+                "mov r11, qword ptr [rsp]",
+                "mov qword ptr [rax + {caller}], r11",
+                "jmp {body}",
+                caller = const thread::CALLER,
+                body = sym $name::body,
+            )
+        }
+
+        #[allow(non_snake_case, reason = "NVIDIA's spelling")]
+        mod $name {
+            use super::*;
+
+            pub unsafe extern "C" fn body($($argument: $type),*) -> c_int {
+                type Real = unsafe extern "C" fn($($type),*) -> c_int;
+                #[allow(clippy::undocumented_unsafe_blocks, reason = "said here, for every expansion")]
+                // SAFETY: `real` is the driver's function of this name, which has this type; the arguments are the program's own.
+                let $call = |real: *const c_void| unsafe { transmute::<*const c_void, Real>(real)($($argument),*) };
+                $body
+            }
         }
     };
 }
@@ -365,6 +392,7 @@ unsafe fn made(
     result: c_int,
 ) -> Option<Event> {
     driver::introduce(state, device);
+    owner::settle();
     scope::settle();
     let row = row as u16;
     if result == OUT_OF_MEMORY {

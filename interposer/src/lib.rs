@@ -17,6 +17,7 @@
 //! | `module.rs` | who owns an address; libcuda's handle, pinned |
 //! | `hooks.rs` | the bodies of the hooks: what is recorded before and after the real call |
 //! | `driver.rs` | what the hooks ask the driver themselves: device, sizes, identity |
+//! | `owner.rs` | which library a call of the driver comes from |
 //! | `framework.rs` | the hooks of PyTorch's allocators |
 //! | `python.rs` | how the shim (python/) gets into a Python program, and what it calls |
 //! | `callables.rs` | the shim's functions for what is done in every call of a module and for every gradient |
@@ -64,6 +65,7 @@ mod linker;
 mod log;
 mod module;
 mod names;
+mod owner;
 mod proc_address;
 mod python;
 mod scope;

@@ -48,6 +48,7 @@ pub fn introduce(state: &State, log: *const LogHeader, thread: &Thread) {
     thread.recorded_scope.set(0);
     thread.recorded_stack.set(0);
     thread.context.set(0);
+    thread.recorded_owner.set(0);
     // SAFETY: the caller's log is mapped.
     unsafe { write(state, log, thread.id.get(), &Event::Thread) };
 }

@@ -1,6 +1,6 @@
 //! The thread's own words: its id for the log that it writes to, and whether it is inside a hook.
 //!
-//! Owns: thirteen words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
+//! Owns: fifteen words of thread-local memory, reached in one instruction. They are declared in assembly because stable Rust
 //! cannot ask for the initial-exec model, and the default one costs a call for each access. They have no initialiser and no
 //! destructor, so they are right at any time of a thread's life. Refuses: everything else.
 
@@ -40,19 +40,26 @@ pub struct Thread {
     pub stack_high: Cell<usize>,
     /// Open NVTX ranges of the thread, the innermost in the lowest bits: see nvtx.rs.
     pub ranges: Cell<u64>,
+    /// Return address of the hook that was entered last.
+    pub caller: Cell<usize>,
+    /// What the log knows of whose code calls the driver.
+    pub recorded_owner: Cell<u8>,
 }
 
-const _: () = assert!(size_of::<Thread>() == 104);
+/// Where in a thread's words the hooks put their return address.
+pub const CALLER: usize = core::mem::offset_of!(Thread, caller);
+
+const _: () = assert!(size_of::<Thread>() == 120);
 
 core::arch::global_asm!(
     ".section .tbss.memscope_thread,\"awT\",@nobits",
     ".globl memscope_thread",
     ".hidden memscope_thread",
     ".type memscope_thread,@object",
-    ".size memscope_thread,104",
+    ".size memscope_thread,120",
     ".balign 8",
     "memscope_thread:",
-    ".zero 104",
+    ".zero 120",
     ".text",
 );
 

@@ -17,6 +17,7 @@
 //! | `caching.rs` | a caching allocator: its own count against the ledger |
 //! | `alerts.rs` | `run --alert`: a device that fills is told at once, and in the report |
 //! | `out_of_memory.rs` | programs without a framework that run out of memory: told at once |
+//! | `owners.rs` | memory that libraries take for themselves: named by the library |
 //! | `ranks.rs` | several ranks of the sample: named, each with its part, none left hanging |
 //! | `resnet.rs` | bytes of the techniques on ResNet-50, against arithmetic by hand and what PyTorch takes |
 //! | `config.rs` | the configuration file, and what wins over it |
@@ -50,6 +51,7 @@ mod memscope;
 mod native;
 mod optimizers;
 mod out_of_memory;
+mod owners;
 mod programs;
 mod ranks;
 mod reports;

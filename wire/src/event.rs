@@ -265,6 +265,8 @@ pub mod kind {
     pub const STACK: u16 = 55;
     /// [`super::Event::StackAddress`].
     pub const STACK_ADDRESS: u16 = 56;
+    /// [`super::Event::Owner`].
+    pub const OWNER: u16 = 64;
 }
 
 /// Device ordinal of memory that belongs to no device (pinned host memory), and of one that could not be told.
@@ -343,6 +345,9 @@ pub enum Event {
     /// What the thread allocates from now on, it allocates at this node; 0 is nowhere. Not `whole`: the real place is deeper, and
     /// there was no room for its nodes.
     Stack { node: u64, whole: bool },
+    /// What the thread asks the driver for from now on, it asks for on behalf of this library, which keeps it for itself; `NONE` is
+    /// nobody in particular.
+    Owner { owner: TextId },
     /// What a hook could not do in this process, as a sentence for the report.
     Notice { text: TextId },
     /// A framework (PyTorch) is in this process, with a shim that follows it.
@@ -442,6 +447,7 @@ impl Event {
                 (kind::STACK_ADDRESS, [node, parent, module.0, 0, offset, 0])
             }
             Event::Stack { node, whole } => (kind::STACK, [node, !whole as u64, 0, 0, 0, 0]),
+            Event::Owner { owner } => (kind::OWNER, [0, owner.0, 0, 0, 0, 0]),
             Event::Notice { text } => (kind::NOTICE, [0, text.0, 0, 0, 0, 0]),
             Event::NotComputed => (kind::NOT_COMPUTED, [0; 6]),
             Event::Framework => (kind::FRAMEWORK, [0; 6]),
@@ -546,6 +552,7 @@ impl Event {
             },
             kind::STACK_ADDRESS => Event::StackAddress { node: w[0], parent: w[1], module: TextId(w[2]), offset: w[4] },
             kind::STACK => Event::Stack { node: w[0], whole: w[1] == 0 },
+            kind::OWNER => Event::Owner { owner: TextId(w[1]) },
             kind::NOTICE => Event::Notice { text: TextId(w[1]) },
             kind::NOT_COMPUTED => Event::NotComputed,
             kind::FRAMEWORK => Event::Framework,
@@ -626,6 +633,7 @@ mod tests {
             Event::StackAddress { node: u64::MAX, parent: 1, module: name, offset: u64::MAX - 7 },
             Event::Stack { node: 1, whole: false },
             Event::Stack { node: u64::MAX, whole: true },
+            Event::Owner { owner: name },
             Event::Notice { text: name },
             Event::NotComputed,
             Event::Framework,

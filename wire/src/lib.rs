@@ -13,6 +13,7 @@ pub mod env;
 pub mod event;
 pub mod log;
 pub mod module;
+pub mod owner;
 pub mod text;
 
 pub use event::{Category, Event, Measure, MemoryKind, Object, Origin};

@@ -116,6 +116,7 @@ impl Log {
                 Event::ObjectEnd { object, handle, row } => {
                     format!("{} {handle:x}: the {} ends", functions[&row], object.name())
                 }
+                Event::Owner { owner } => format!("owner {}", text(owner)),
                 Event::Alloc { address, bytes, requested, stream, device, row, memory } => format!(
                     "{} {address:x}: {bytes} of {requested} bytes, stream {stream:x}, device {}, {}",
                     functions[&row],

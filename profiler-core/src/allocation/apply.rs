@@ -175,6 +175,14 @@ impl Model {
                 let thread = process.threads.entry(at.thread).or_default();
                 (thread.stack, thread.stack_in_part) = (self.stacks.number(node), !whole);
             }
+            Event::Owner { owner } => {
+                let owner = self.names.number(owner);
+                let name = match self.names.text(owner).as_str() {
+                    "" => 0,
+                    owner => self.names.number_of(&format!("owner: {owner}")),
+                };
+                process.threads.entry(at.thread).or_default().owner = name;
+            }
             Event::Notice { text } => {
                 let text = self.names.number(text);
                 let text = self.names.text(text);

@@ -23,7 +23,9 @@ impl Model {
         let process = &mut self.processes[at.process];
         let thread = process.threads.get(&at.thread).copied().unwrap_or_default();
         self.doubts.stacks_in_part += u64::from(thread.stack_in_part);
+        let of_driver = !allocation.is(flag::BLOCK) && allocation.memory != MemoryKind::Pageable;
         let allocation = Allocation {
+            name: if of_driver { thread.owner } else { allocation.name },
             birth_ticks: process.ticks.unwrap_or_default(),
             step: process.step,
             phase: process.phase,

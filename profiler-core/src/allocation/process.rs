@@ -32,6 +32,8 @@ pub(crate) struct Thread {
     pub stack_in_part: bool,
     /// The context in which it allocates; 0 while that is not known.
     pub context: u64,
+    /// For which library it asks the driver, a name; 0 is none in particular.
+    pub owner: u32,
 }
 
 impl Thread {

@@ -63,7 +63,8 @@ pub enum Command {
 /// Where a run happens and what it leaves behind.
 #[derive(Args, Debug, Clone, Default)]
 pub struct RecordArguments {
-    /// Profile to write [default: memscope-PROGRAM-PID.mscope in the current folder, PID being memscope's].
+    /// Profile to write [default: memscope-PROGRAM-PID.mscope in the current folder, PID being memscope's]. {rank},
+    /// {local_rank}, {node} and {pid} stand for what the launcher of a distributed job has named.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
@@ -206,6 +207,7 @@ Examples:
   memscope run -o before.mscope --json before.json -- ./train --batch 8
   memscope run --stacks python -- python train.py
   memscope run --stacks native -- ./train --batch 8
+  srun memscope run -o 'run-{node}-{rank}.mscope' -- python train.py
   memscope run --device rtx3090-24gb --no-compute -- ./train"
 )]
 pub struct RunArguments {

@@ -362,8 +362,7 @@ fn keep(state: &State, descriptor: c_int) {
 
 /// Rank in a distributed job, from the launcher's environment; -1 when there is none.
 fn rank() -> i32 {
-    const NAMES: [&CStr; 4] = [c"RANK", c"OMPI_COMM_WORLD_RANK", c"PMI_RANK", c"SLURM_PROCID"];
-    for name in NAMES {
+    for name in env::RANKS {
         if let Some(rank) = variable(name).and_then(decimal)
             && let Ok(rank) = i32::try_from(rank)
         {

@@ -28,6 +28,7 @@ use crate::commands::{live, writing};
 use crate::config::{self, Config};
 use crate::embedded::{self, Libraries};
 use crate::launch::inherited::Inherited;
+use crate::launch::job;
 use crate::launch::signals::{self, Witness};
 use crate::launch::{self, environment, preflight};
 use crate::output::{complain, describe_error, say, shell_word};
@@ -49,6 +50,9 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
     let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let config = Config::load()?;
     config.complete(&mut arguments, interactive);
+    for path in arguments.output.iter_mut().chain(&mut arguments.json) {
+        *path = job::named(path)?;
+    }
     let arguments = &arguments;
     if arguments.tui {
         return live::record(arguments, &config, command, name);
@@ -113,7 +117,9 @@ pub(super) fn announce_outer(quiet: bool) {
 /// Name of the profile in the current folder. A program's name may be as long as a file's name: it is cut.
 pub(super) fn default_output(name: &str) -> PathBuf {
     let name: String = name.chars().take(LONGEST_NAME).collect();
-    PathBuf::from(format!("memscope-{name}-{}.mscope", std::process::id()))
+    // Process ids of several machines may be equal, and their current folder the same.
+    let rank = job::rank().map_or_else(String::new, |rank| format!("rank{rank}-"));
+    PathBuf::from(format!("memscope-{name}-{rank}{}.mscope", std::process::id()))
 }
 
 /// What the session says of itself.

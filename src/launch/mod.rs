@@ -1,12 +1,13 @@
 //! Starts the program, passes signals on, waits for it.
 //!
 //! Owns: everything between memscope and the program's process: the check before the start ([`preflight`]), the environment
-//! ([`environment`]), what is put back for the program ([`inherited`]), the signals ([`signals`]), the wait; and, under `--tui`,
+//! ([`environment`]), what is put back for the program ([`inherited`]), the job whose part it is ([`job`]), the signals ([`signals`]), the wait; and, under `--tui`,
 //! the program's terminal ([`terminal`]). Refuses: to touch the program's terminal and descriptors otherwise: it inherits them as
 //! they are.
 
 pub mod environment;
 pub mod inherited;
+pub mod job;
 pub mod preflight;
 pub mod signals;
 pub mod terminal;

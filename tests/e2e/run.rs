@@ -204,3 +204,31 @@ fn a_session_is_gone_when_its_profile_is_written() {
     assert!(stdout(&output).contains("x.mscope.session"), "{}", stdout(&output));
     assert_eq!(place.names(), ["x.mscope"]);
 }
+
+#[test]
+fn ranks_and_nodes_on_one_disk_have_files_of_their_own() {
+    const RANKS: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+    let place = Place::new();
+    let run = |rank: Option<&str>, arguments: &[&str]| {
+        let mut command = place.memscope();
+        for name in RANKS {
+            command.env_remove(name);
+        }
+        command.env("SLURMD_NODENAME", "node07").args(["run", "-q"]).args(arguments).args(["--", "touch", "started"]);
+        if let Some(rank) = rank {
+            command.env("SLURM_PROCID", rank);
+        }
+        command.output().unwrap()
+    };
+    let refused = run(None, &["-o", "{rank}.mscope"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("none of RANK,"), "{}", stderr(&refused));
+    assert!(place.names().is_empty(), "nothing was started: {:?}", place.names());
+    for rank in ["0", "1"] {
+        let output = run(Some(rank), &["-o", "{node}-{rank}.mscope", "--json", "{rank}.json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    assert_eq!(place.names(), ["0.json", "1.json", "node07-0.mscope", "node07-1.mscope", "started"]);
+    assert_eq!(run(Some("5"), &[]).status.code(), Some(0));
+    assert!(place.names().iter().any(|name| name.starts_with("memscope-touch-rank5-")), "{:?}", place.names());
+}

@@ -1,5 +1,19 @@
 //! Every environment variable that memscope sets or reads, in one place.
 
+use core::ffi::CStr;
+
+/// Variables in which the launchers of distributed jobs (torchrun, Open MPI, PMIx, MPICH, Slurm, MVAPICH2, PALS) say a process's rank; the
+/// first that is set to a number counts.
+pub const RANKS: [&CStr; 7] = [
+    c"RANK",
+    c"OMPI_COMM_WORLD_RANK",
+    c"PMIX_RANK",
+    c"PMI_RANK",
+    c"SLURM_PROCID",
+    c"MV2_COMM_WORLD_RANK",
+    c"PALS_RANKID",
+];
+
 /// Folder in which a profiled process creates its log. Set by `memscope run`; without it the interposer records nothing.
 pub const LOG_DIR: &str = "MEMSCOPE_LOG_DIR";
 

@@ -1,0 +1,85 @@
+//! The distributed job that memscope itself is started in, one for each rank or for each node: `srun memscope run …`, `mpirun …`.
+//!
+//! Owns: placeholders in the names of outputs, so that ranks on a disk that they share do not meet in one file. Refuses: to know a
+//! rank that no launcher has named.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use memscope_core::clock;
+use memscope_wire::env;
+
+use crate::output::Failure;
+
+/// Variables in which launchers say the rank on a node, the first that is set counts.
+const LOCAL_RANKS: [&str; 4] = ["LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"];
+
+type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Replaces `{rank}`, `{local_rank}`, `{node}` and `{pid}` in an output's name.
+///
+/// # Errors
+/// When a rank is asked for that no launcher has named.
+pub fn named(path: &Path) -> Result<PathBuf> {
+    replace(path, &|name| std::env::var(name).ok())
+}
+
+/// The rank of this memscope, where its launcher has started one for each.
+pub fn rank() -> Option<u64> {
+    number(&env::RANKS.map(|name| name.to_str().unwrap_or_default()), &|name| std::env::var(name).ok())
+}
+
+fn replace(path: &Path, variable: Variable) -> Result<PathBuf> {
+    // A name that is no text has no placeholders.
+    let Some(mut text) = path.to_str().map(str::to_owned) else { return Ok(path.to_path_buf()) };
+    let ranks = env::RANKS.map(|name| name.to_str().unwrap_or_default());
+    for (placeholder, names) in [("{rank}", &ranks[..]), ("{local_rank}", &LOCAL_RANKS[..])] {
+        if text.contains(placeholder) {
+            let number = number(names, variable).ok_or_else(|| {
+                Failure::usage(format!(
+                    "{}: no launcher has named a rank here (none of {} is set): start memscope with srun, mpirun or the like, or leave \
+                     {placeholder} away; ranks that the program starts itself are all in one session",
+                    path.display(),
+                    names.join(", ")
+                ))
+            })?;
+            text = text.replace(placeholder, &number.to_string());
+        }
+    }
+    let node = || variable("SLURMD_NODENAME").filter(|name| !name.is_empty()).or_else(clock::host);
+    let node = node().map_or("unknown".to_owned(), |name| name.replace('/', "-"));
+    Ok(text.replace("{node}", &node).replace("{pid}", &std::process::id().to_string()).into())
+}
+
+fn number(names: &[&str], variable: Variable) -> Option<u64> {
+    names.iter().find_map(|name| variable(name)?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_what_the_launcher_says() {
+        let slurm = |name: &str| match name {
+            "SLURM_PROCID" => Some("12".to_owned()),
+            "SLURM_LOCALID" => Some("4".to_owned()),
+            "SLURMD_NODENAME" => Some("node07".to_owned()),
+            _ => None,
+        };
+        let name = |text: &str| replace(Path::new(text), &slurm).map(|path| path.display().to_string());
+        assert_eq!(name("{node}/r{rank}-{local_rank}.mscope").expect("all known"), "node07/r12-4.mscope");
+        assert_eq!(name("{step}-{}.mscope").expect("no placeholders"), "{step}-{}.mscope");
+        assert_eq!(name("{pid}").expect("known"), std::process::id().to_string());
+        // The first that is a number counts, as in the program.
+        let torchrun = |name: &str| match name {
+            "RANK" => Some("3".to_owned()),
+            "PMI_RANK" => Some("x".to_owned()),
+            other => slurm(other),
+        };
+        assert_eq!(replace(Path::new("{rank}"), &torchrun).expect("known"), Path::new("3"));
+        let error = replace(Path::new("r{rank}.mscope"), &|_| None).expect_err("no rank").to_string();
+        assert!(error.contains("r{rank}.mscope") && error.contains("SLURM_PROCID"), "{error}");
+        assert!(replace(Path::new("{node}"), &|_| None).is_ok_and(|path| path != Path::new("{node}")));
+    }
+}

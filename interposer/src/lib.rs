@@ -25,6 +25,7 @@
 //! | `scope.rs` | the module that a thread is in |
 //! | `stack/` | where in the program a thread is, when that is wanted: lines of Python, or machine code (`stack/native/`) |
 //! | `api.rs` | the C API |
+//! | `nvtx/` | ranges of NVTX |
 //! | `simulation.rs` | what the simulated CUDA libraries say of a run |
 //! | `names.rs` | names travel once, then as a hash |
 //! | `log.rs` | claims a slot, writes it, commits it; grows the file |
@@ -65,6 +66,7 @@ mod linker;
 mod log;
 mod module;
 mod names;
+mod nvtx;
 mod owner;
 mod proc_address;
 mod python;

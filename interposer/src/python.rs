@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr};
 use memscope_wire::{Category, Event, Origin, TextId};
 
 use crate::interpreter::{Object, Python};
-use crate::{callables, creation, framework, log, module, names, thread};
+use crate::{callables, creation, framework, log, module, names, nvtx, thread};
 
 /// One text of files in python/, terminated.
 macro_rules! text_of_files {
@@ -179,6 +179,7 @@ pub unsafe extern "C" fn memscope_shim_refused(device: u32, line: *const c_char)
 /// The shim is in this process, or in a child that inherited it.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub extern "C" fn memscope_shim_framework() {
+    nvtx::leave_phases_to_the_shim();
     log::append(&Event::Framework);
 }
 

@@ -38,7 +38,7 @@ pub struct Thread {
     /// Bounds of the stack that the thread was last seen on; zeroes when that is not known.
     pub stack_low: Cell<usize>,
     pub stack_high: Cell<usize>,
-    /// Open NVTX ranges of the thread, the innermost in the lowest bits: see nvtx.rs.
+    /// Open NVTX ranges of the thread, the innermost in the lowest bits: see nvtx/.
     pub ranges: Cell<u64>,
     /// Return address of the hook that was entered last.
     pub caller: Cell<usize>,

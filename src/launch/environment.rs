@@ -18,7 +18,8 @@ pub struct Variable {
     pub value: OsString,
 }
 
-/// All variables of a run: the preload before what the user preloads, the session, and the simulator when it is asked for.
+/// All variables of a run: the preload before what the user preloads, the session, the library for NVTX unless the user has another
+/// one, and the simulator when it is asked for.
 ///
 /// The simulated CUDA libraries are preloaded by their bare names and found through LD_LIBRARY_PATH: a library that PyTorch
 /// needs is then loaded already under the name that it asks for, and its own search path, which comes first, is not followed.
@@ -30,6 +31,9 @@ pub fn variables(record: &RecordArguments, libraries: &Libraries, session: &Path
     // The variable that memscope itself was started with is not the program's.
     let stacks = record.stacks.unwrap_or(Stacks::Module);
     all.push(Variable { name: names::STACKS, value: stacks.word().into() });
+    if std::env::var_os(names::NVTX_INJECTION).is_none_or(|other| other.is_empty()) {
+        all.push(Variable { name: names::NVTX_INJECTION, value: libraries.interposer.clone().into() });
+    }
     let mut preload = libraries.interposer.clone().into_os_string();
     if let Some(devices) = simulated(record) {
         for name in RUNTIME_NAMES {

@@ -111,3 +111,33 @@ fn what_a_launch_of_a_graph_takes_is_counted() {
     let kinds: Vec<_> = report["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].clone()).collect();
     assert!(!kinds.contains(&"free_of_unknown".into()), "{kinds:?}");
 }
+
+#[test]
+fn nvtx_ranges_are_scopes_phases_and_steps_and_say_what_memory_is_for() {
+    let place = Place::new();
+    let program = place.compile_linked("ranges");
+    let (output, report) = place.record(&format!("--device 1GiB -- {} train", program.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // At the peak, in the second forward pass: weights, which no range names, the layer's two, and the optimizer's state.
+    let expected = [("unknown", 8), ("activations", 4), ("workspace", 2), ("optimizer", 16), ("weights", 0)];
+    for (category, mebibytes) in expected {
+        assert_eq!(number(&report, &format!("/peak/by_category/{category}")), mebibytes * MIB, "{category}");
+    }
+    assert_eq!(number(&report, "/peak/bytes"), 30 * MIB);
+    assert_eq!(report["peak"]["phase"], "forward");
+    assert_eq!(report["peak"]["scope"], "step 11/Forward/layer");
+    let steps: Vec<_> = report["steps"].as_array().unwrap().iter().map(|step| number(step, "/step")).collect();
+    assert_eq!(steps, [10, 11, 12]);
+    // A library that the user names is the one that is told.
+    let mut command = place.memscope();
+    let output = command
+        .args(["run", "-q", "-f", "--device", "1GiB", "-o", "p.mscope", "--json", "r.json", "--"])
+        .arg(&program)
+        .arg("train")
+        .env("NVTX_INJECTION64_PATH", "/nowhere/another-profiler.so")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("r.json")).unwrap()).unwrap();
+    assert_eq!(number(&report, "/peak/by_category/unknown"), 30 * MIB);
+}

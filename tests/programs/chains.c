@@ -11,13 +11,18 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -151,6 +156,21 @@ static __attribute__((noinline)) void broken(uintptr_t value)
 #endif
 }
 
+/* From here on, opening, mapping or looking at anything ends the process. */
+static int filter(void)
+{
+    static const int forbidden[] = {SYS_open, SYS_openat, SYS_mmap, SYS_process_vm_readv, SYS_pread64, SYS_stat, SYS_prlimit64};
+    enum { COUNT = sizeof forbidden / sizeof *forbidden };
+    struct sock_filter rules[2 * COUNT + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (int i = 0; i < COUNT; i++) {
+        rules[2 * i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)forbidden[i], 0, 1);
+        rules[2 * i + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    }
+    rules[2 * COUNT + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = 2 * COUNT + 2, .filter = rules};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 static ucontext_t main_context, other_context;
 static void coroutine(void)
 {
@@ -179,6 +199,12 @@ int main(int count, char **arguments)
             pthread_create(&id, NULL, thread, NULL);
             pthread_join(id, NULL);
         }
+    } else if (!strcmp(which, "filter")) {
+        outer(1);
+        if (filter())
+            return 99;
+        outer(2);
+        aligned(7);
     } else if (!strcmp(which, "fork")) {
         outer(1);
         fflush(stdout);

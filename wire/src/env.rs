@@ -31,6 +31,9 @@ pub const STACK_NODES: &str = "MEMSCOPE_STACK_NODES";
 /// flag: so it is recorded. It changes what the library finds, and is therefore the user's choice.
 pub const DEEPBIND: &str = "MEMSCOPE_DEEPBIND";
 
+/// NVIDIA's: the library that NVTX tells of the program's ranges. Set by `memscope run`, unless it names one already.
+pub const NVTX_INJECTION: &str = "NVTX_INJECTION64_PATH";
+
 /// The session folder, for tools started inside a session. Set by `memscope run`.
 pub const SESSION: &str = "MEMSCOPE_SESSION";
 

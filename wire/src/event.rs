@@ -265,6 +265,8 @@ pub mod kind {
     pub const STACK: u16 = 55;
     /// [`super::Event::StackAddress`].
     pub const STACK_ADDRESS: u16 = 56;
+    /// [`super::Event::Ranges`].
+    pub const RANGES: u16 = 57;
     /// [`super::Event::Owner`].
     pub const OWNER: u16 = 64;
 }
@@ -345,6 +347,9 @@ pub enum Event {
     /// What the thread allocates from now on, it allocates at this node; 0 is nowhere. Not `whole`: the real place is deeper, and
     /// there was no room for its nodes.
     Stack { node: u64, whole: bool },
+    /// The phase that follows is named by an NVTX range, and not by the program itself or a framework's shim: what the driver gives in
+    /// it may be concluded from it.
+    Ranges,
     /// What the thread asks the driver for from now on, it asks for on behalf of this library, which keeps it for itself; `NONE` is
     /// nobody in particular.
     Owner { owner: TextId },
@@ -447,6 +452,7 @@ impl Event {
                 (kind::STACK_ADDRESS, [node, parent, module.0, 0, offset, 0])
             }
             Event::Stack { node, whole } => (kind::STACK, [node, !whole as u64, 0, 0, 0, 0]),
+            Event::Ranges => (kind::RANGES, [0; 6]),
             Event::Owner { owner } => (kind::OWNER, [0, owner.0, 0, 0, 0, 0]),
             Event::Notice { text } => (kind::NOTICE, [0, text.0, 0, 0, 0, 0]),
             Event::NotComputed => (kind::NOT_COMPUTED, [0; 6]),
@@ -552,6 +558,7 @@ impl Event {
             },
             kind::STACK_ADDRESS => Event::StackAddress { node: w[0], parent: w[1], module: TextId(w[2]), offset: w[4] },
             kind::STACK => Event::Stack { node: w[0], whole: w[1] == 0 },
+            kind::RANGES => Event::Ranges,
             kind::OWNER => Event::Owner { owner: TextId(w[1]) },
             kind::NOTICE => Event::Notice { text: TextId(w[1]) },
             kind::NOT_COMPUTED => Event::NotComputed,
@@ -632,6 +639,7 @@ mod tests {
             Event::StackNode { node: u64::MAX, parent: 1, file: name, function: TextId(7), line: u32::MAX },
             Event::StackAddress { node: u64::MAX, parent: 1, module: name, offset: u64::MAX - 7 },
             Event::Stack { node: 1, whole: false },
+            Event::Ranges,
             Event::Stack { node: u64::MAX, whole: true },
             Event::Owner { owner: name },
             Event::Notice { text: name },

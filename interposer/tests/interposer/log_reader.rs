@@ -183,6 +183,7 @@ impl Log {
                     format!("place {node:x}: {}+{offset:x}, from {parent:x}", text(module))
                 }
                 Event::Stack { node, whole } => format!("in place {node:x}{}", if whole { "" } else { " or deeper" }),
+                Event::Ranges => "by a range".to_owned(),
                 Event::Notice { text: what } => format!("notice {}", text(what)),
                 Event::Framework => "framework".to_owned(),
                 Event::NotComputed => "not computed".to_owned(),

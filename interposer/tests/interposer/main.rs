@@ -26,6 +26,7 @@ mod look_ups;
 mod native;
 mod processes;
 mod pythons;
+mod ranges;
 mod recording;
 mod records;
 mod stage;

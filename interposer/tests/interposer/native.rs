@@ -220,3 +220,23 @@ fn nothing_is_told_unless_it_is_asked_for() {
     let told = told(&only_log(&logs));
     assert!(told.len() == 4 && told.iter().all(|told| told.frames.is_empty()), "{told:?}");
 }
+
+#[test]
+fn a_program_that_forbids_system_calls_lives_and_is_told_as_far_as_is_known() {
+    for build in BUILDS {
+        let program = chains(build);
+        if stage::output(stage::plain(&program, &driver("")).arg("filter")).status.code() == Some(99) {
+            stage::skip("a program that filters its system calls");
+            return;
+        }
+        let (output, log) = record(&program, &["filter"], &[]);
+        let (told, expected) = (told(&log), expected(&output));
+        assert_eq!((told.len(), expected.len()), (3, 3));
+        compare(&told[0], &expected[0], 0);
+        // The places that were met before are known.
+        for (told, (bytes, _)) in told.iter().zip(&expected) {
+            assert_eq!(told.bytes, *bytes);
+            assert!(told.frames.len() > 2, "{told:?}");
+        }
+    }
+}

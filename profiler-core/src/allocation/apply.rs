@@ -192,6 +192,7 @@ impl Model {
                 }
             }
             Event::Framework => process.framework = true,
+            Event::Ranges => process.ranges.0 = true,
             Event::NotComputed => {
                 self.simulation.not_computed = true;
                 changes.marks = true;
@@ -211,6 +212,7 @@ impl Model {
             Event::Phase { name } => {
                 let phase = self.names.number(name);
                 process.phase = phase;
+                process.ranges = (false, process.ranges.0);
                 self.phase_begins(at.process, name, changes);
                 self.mark(at.process, MarkerKind::Phase(phase), changes);
             }

@@ -1,7 +1,8 @@
 //! What a framework's tensors are for, where nobody said: concluded from the phases in which they begin and end.
 //!
-//! Owns: the rules, for blocks and CPU tensors that a framework hook reported. Refuses: allocations of the driver and blocks
-//! of the C API, whose programs speak for themselves, and to overrule a tag: it comes later, or not at all.
+//! Owns: the rules, for blocks and CPU tensors that a framework hook reported, and for what a program without a framework takes in a
+//! pass that an NVTX range names. Refuses: other allocations of the driver and blocks of the C API, whose programs speak for
+//! themselves, and to overrule a tag: it comes later, or not at all.
 //!
 //! | begins in | is held to be | until |
 //! | --- | --- | --- |
@@ -114,6 +115,16 @@ impl Model {
         match self.processes[process].phases.now.category() {
             Category::Unknown => (Category::Unknown, Origin::None),
             category => (category, Origin::Inferred),
+        }
+    }
+
+    /// The same of what the driver gave, or the program takes of it: only in a phase that an NVTX range names, and where no framework
+    /// has the driver's memory as containers of its own.
+    pub(super) fn inferred_by_range(&self, process: usize) -> (Category, Origin) {
+        let state = &self.processes[process];
+        match state.ranges.1 && !state.framework && !state.followed {
+            true => self.inferred(process),
+            false => (Category::Unknown, Origin::None),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Owns: the rules of birth, death, revival and containers, with the running ledgers. Refuses: to leave two live allocations, or
 //! two live blocks, at one address.
 
-use memscope_wire::{Category, Event, MemoryKind, Origin};
+use memscope_wire::{Event, MemoryKind, Origin};
 
 use super::apply::At;
 use super::memory::Freed;
@@ -70,7 +70,7 @@ impl Model {
                 self.processes[at.process].framework = true;
                 self.inferred(at.process)
             }
-            _ => (Category::Unknown, Origin::None),
+            _ => self.inferred_by_range(at.process),
         };
         let vacant = Allocation { category, origin, ..Allocation::vacant() };
         let allocation = Allocation { address, bytes, requested, stream, device, function, memory, ..vacant };
@@ -217,7 +217,7 @@ impl Model {
                 self.processes[at.process].followed = true;
                 self.inferred(at.process)
             }
-            _ => (Category::Unknown, Origin::None),
+            _ => self.inferred_by_range(at.process),
         };
         let vacant = Allocation { category, origin, ..Allocation::vacant() };
         let block = Allocation { address, bytes, requested, stream, flags: flag::BLOCK, ..vacant };

@@ -129,6 +129,8 @@ pub(crate) struct Process {
     pub followed: bool,
     /// A framework is there: its shim says so, or it has made tensors.
     pub framework: bool,
+    /// The next phase is named by an NVTX range; and the one that runs is.
+    pub ranges: (bool, bool),
     /// What its allocator was refused a moment ago, and may ask for once more.
     pub asked: Option<Asked>,
     /// Number in the table of steps plus 1; 0 before the first step.
@@ -176,6 +178,7 @@ impl Process {
             phases: Phases::default(),
             followed: false,
             framework: false,
+            ranges: (false, false),
             asked: None,
             step: 0,
             memory: Memory::default(),

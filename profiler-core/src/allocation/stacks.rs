@@ -152,7 +152,7 @@ fn short(file: &str) -> &str {
 const INSTALLED: [&str; 2] = ["/site-packages/", "/dist-packages/"];
 
 /// How the paths of sources and machine code begin that come with the system, a compiler or CUDA.
-const SYSTEM: [&str; 16] = [
+const SYSTEM: [&str; 18] = [
     "/lib/",
     "/lib32/",
     "/lib64/",
@@ -170,6 +170,9 @@ const SYSTEM: [&str; 16] = [
     "./elf/",
     "./nptl/",
     "../sysdeps/",
+    // And of Python.
+    "Objects/",
+    "Python/",
 ];
 /// What else is in such paths.
 const OF_OTHERS: [&str; 3] = ["/.cargo/registry/", "/.cargo/git/", "/rustlib/src/rust/"];

@@ -16,6 +16,10 @@ struct Log {
     not_computed: unsafe extern "C" fn(),
     missed: unsafe extern "C" fn(*const c_char),
     read: unsafe extern "C" fn(*const c_char, u64, c_int),
+    range_push: unsafe extern "C" fn(*const c_char),
+    range_pop: unsafe extern "C" fn(),
+    range_start: unsafe extern "C" fn(*const c_char) -> u64,
+    range_end: unsafe extern "C" fn(u64),
 }
 
 fn log() -> Option<&'static Log> {
@@ -28,16 +32,58 @@ fn log() -> Option<&'static Log> {
         };
         let not_computed = symbol(c"memscope_simulation_not_computed")?;
         let (missed, read) = (symbol(c"memscope_simulation_missed")?, symbol(c"memscope_simulation_read")?);
+        let (push, pop) = (symbol(c"memscope_simulation_range_push")?, symbol(c"memscope_simulation_range_pop")?);
+        let (start, end) = (symbol(c"memscope_simulation_range_start")?, symbol(c"memscope_simulation_range_end")?);
         // SAFETY: the interposer's functions of these names have these types.
         unsafe {
             Some(Log {
                 not_computed: std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(not_computed),
                 missed: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char)>(missed),
                 read: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, u64, c_int)>(read),
+                range_push: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char)>(push),
+                range_pop: std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(pop),
+                range_start: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> u64>(start),
+                range_end: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(u64)>(end),
             })
         }
     };
     LOG.get_or_init(find).as_ref()
+}
+
+/// A range of the program begins in this thread.
+///
+/// # Safety
+/// `message` is null or a terminated string.
+pub unsafe fn range_push(message: *const c_char) {
+    if let Some(log) = log() {
+        // SAFETY: the caller's promise.
+        unsafe { (log.range_push)(message) };
+    }
+}
+
+/// It ends.
+pub fn range_pop() {
+    if let Some(log) = log() {
+        // SAFETY: the function takes nothing and has no preconditions.
+        unsafe { (log.range_pop)() };
+    }
+}
+
+/// A range begins that any thread may end: what is to be said at its end.
+///
+/// # Safety
+/// `message` is null or a terminated string.
+pub unsafe fn range_start(message: *const c_char) -> u64 {
+    // SAFETY: the caller's promise.
+    log().map_or(0, |log| unsafe { (log.range_start)(message) })
+}
+
+/// It ends.
+pub fn range_end(range: u64) {
+    if let Some(log) = log() {
+        // SAFETY: the function takes any number.
+        unsafe { (log.range_end)(range) };
+    }
 }
 
 /// Prints a call and its result, if MEMSCOPE_SIMULATOR_TRACE is set.

@@ -29,6 +29,7 @@ mod driver;
 mod generated;
 mod nccl;
 mod nvrtc;
+mod nvtx;
 mod python;
 mod status;
 mod thread;

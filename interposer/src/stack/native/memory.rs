@@ -4,14 +4,14 @@
 
 use super::maps;
 use super::rule::Stack;
-use crate::{system, thread};
+use crate::{confinement, system, thread};
 
 /// A main thread's stack grows as far as the limit says, but this is enough to know that an address is on it.
 const MOST_STACK_BYTES: u64 = 1 << 30;
 
-/// Fills the buffer from an address; false when not all of it can be read.
+/// Fills the buffer from an address; false when not all of it can be read, and in a program that filters its system calls.
 pub fn copy(address: usize, buffer: &mut [u8]) -> bool {
-    system::copy_memory(address, buffer)
+    !confinement::is_confined() && system::copy_memory(address, buffer)
 }
 
 /// The number at an address.
@@ -20,33 +20,36 @@ pub fn number<const BYTES: usize>(address: usize) -> Option<[u8; BYTES]> {
     copy(address, &mut bytes).then_some(bytes)
 }
 
-/// The calling thread's stack from its stack pointer on. Known at the first question of a thread, and asked for again when the
-/// pointer is outside of what is known: a handler on a stack of its own, a coroutine, a main thread's stack that has grown.
+/// The calling thread's stack from its stack pointer on. Known after the first question of a thread; asked for each time while the
+/// pointer is elsewhere (a handler on a stack of its own, a coroutine), since such memory comes and goes.
 #[inline(always)]
 pub fn stack(pointer: usize) -> Stack {
     let thread = thread::current();
     if pointer < thread.stack_low.get() || pointer >= thread.stack_high.get() {
-        look_up(pointer, thread);
+        return look_up(pointer, thread);
     }
     Stack { low: pointer, high: thread.stack_high.get() }
 }
 
 #[cold]
 #[inline(never)]
-fn look_up(pointer: usize, thread: &thread::Thread) {
-    let Some(mapping) = maps::find(pointer) else {
-        thread.stack_high.set(0);
-        return;
-    };
+fn look_up(pointer: usize, thread: &thread::Thread) -> Stack {
+    let Some(mapping) = maps::find(pointer) else { return Stack { low: pointer, high: 0 } };
     let (mut low, mut high) = (mapping.addresses.start, mapping.addresses.end);
+    let mut own = true;
     if mapping.path() == b"[stack]" {
         low = high.saturating_sub(system::limit(libc::RLIMIT_STACK).min(MOST_STACK_BYTES) as usize).min(low);
     } else if (pointer..high).contains(&thread::pointer()) {
         // What glibc keeps for a thread lies right above its stack.
         high = thread::pointer();
+    } else {
+        own = false;
     }
-    thread.stack_low.set(low);
-    thread.stack_high.set(high);
+    if own {
+        thread.stack_low.set(low);
+        thread.stack_high.set(high);
+    }
+    Stack { low: pointer, high }
 }
 
 #[cfg(test)]

@@ -3,17 +3,16 @@
 //! Owns: the generation: what was read of modules holds only in the one in which it was read, since another module may lie at the
 //! same addresses after an unload. Refuses: anything else; the real function decides what is unloaded.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use core::mem::transmute;
-use core::ptr::null_mut;
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU64};
 
-use crate::module;
+use crate::linker::Function;
+
+static REAL: Function = Function::next(c"dlclose");
 
 static UNLOADS: AtomicU64 = AtomicU64::new(0);
-static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-const NAME: &CStr = c"dlclose";
 
 /// Changes with every unload.
 #[inline(always)]
@@ -27,11 +26,7 @@ pub fn generation() -> u64 {
 /// As dlclose(3).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
-    let mut real = REAL.load(Acquire);
-    if real.is_null() {
-        real = module::next_symbol(NAME);
-        REAL.store(real, Release);
-    }
+    let real = REAL.find();
     if real.is_null() {
         return -1;
     }

@@ -529,9 +529,4 @@ stubs! {
     fn nvshmemx_putmem_signal_on_stream() -> OtherStatus { refused::<OtherStatus>("nvshmemx_putmem_signal_on_stream") }
     fn nvshmemx_set_attr_uniqueid_args() -> OtherStatus { refused::<OtherStatus>("nvshmemx_set_attr_uniqueid_args") }
     fn nvshmemx_signal_wait_until_on_stream() -> OtherStatus { refused::<OtherStatus>("nvshmemx_signal_wait_until_on_stream") }
-    fn nvtxMarkA() {}
-    fn nvtxRangeEnd() {}
-    fn nvtxRangePop() -> OtherStatus { OtherStatus(0) }
-    fn nvtxRangePushA() -> OtherStatus { OtherStatus(0) }
-    fn nvtxRangeStartA() -> OtherStatus { OtherStatus(0) }
 }

@@ -144,7 +144,11 @@ fn open() {
         while model.allocations().len() < 1_000_000 {
             session.run(10_000, &mut |entry| drop(model.apply(entry)));
         }
-        model.apply(&Entry::End(SessionEnd { time: Nanoseconds(session.ticks), exit_status: Some(0) }));
+        model.apply(&Entry::End(SessionEnd {
+            time: Nanoseconds(session.ticks),
+            exit_status: Some(0),
+            ..SessionEnd::default()
+        }));
         profile::write(&model, &path, false).expect("the profile is written");
     }
     let begin = Instant::now();

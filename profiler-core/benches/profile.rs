@@ -66,7 +66,11 @@ fn main() {
     for entry in trace.take(true) {
         model.apply(&entry);
     }
-    model.apply(&Entry::End(SessionEnd { time: Nanoseconds(trace.ticks), exit_status: Some(0) }));
+    model.apply(&Entry::End(SessionEnd {
+        time: Nanoseconds(trace.ticks),
+        exit_status: Some(0),
+        ..SessionEnd::default()
+    }));
     let allocations = model.allocations().len() as f64;
     println!("{allocations} allocations, {events} events");
     println!("entries to model:   {:>10.2} million events/s", events as f64 / seconds / 1e6);

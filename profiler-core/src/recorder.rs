@@ -12,6 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use memscope_wire::log::Refusal;
+
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::journal::Writer;
@@ -272,7 +274,10 @@ impl Recording {
         }
         self.drain()?;
         self.options.telemetry = None;
-        self.entries.push(Entry::End(SessionEnd { time, exit_status }));
+        let refusals = self.source.refusals();
+        self.notices_of(&refusals);
+        let refusals = refusals.into_iter().map(|(refusal, count)| (refusal.name().to_owned(), count)).collect();
+        self.entries.push(Entry::End(SessionEnd { time, exit_status, refusals }));
         self.write()?;
         if let Err(error) = self.folder.mark_finished(exit_status) {
             self.notice(error.to_string());
@@ -283,6 +288,19 @@ impl Recording {
         summary.faults = counters.faults;
         summary.outlived = self.source.running();
         Ok(summary)
+    }
+
+    /// What of the refusals is missing in a session that has recorded other processes. Of one that has recorded nothing a finding
+    /// tells.
+    fn notices_of(&mut self, refusals: &[(Refusal, u32)]) {
+        if self.source.processes() == 0 {
+            return;
+        }
+        for (refusal, count) in refusals {
+            if !matches!(refusal, Refusal::Filter | Refusal::NotCalled) {
+                self.notice(format!("processes that could not be recorded: {count}; {}", source::sentence(*refusal)));
+            }
+        }
     }
 
     fn notice(&mut self, notice: String) {

@@ -116,7 +116,7 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
     recovery.uncommitted = source.counters().uncommitted;
     recovery.running = source.running();
     if recovery.running.is_empty() {
-        writer.push(&Entry::End(SessionEnd { time: seen.last, exit_status: None }))?;
+        writer.push(&Entry::End(SessionEnd { time: seen.last, exit_status: None, ..SessionEnd::default() }))?;
         seen.ended = true;
     }
     writer.flush()

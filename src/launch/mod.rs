@@ -36,7 +36,8 @@ pub fn start(
         command.split_first().ok_or_else(|| Failure::usage("no program given: put it after `--`"))?;
     let mut child = Command::new(program);
     child.args(arguments);
-    for variable in variables {
+    let dies = preflight::dies_of_preloads(program);
+    for variable in variables.iter().filter(|variable| !(dies && variable.name == "LD_PRELOAD")) {
         child.env(variable.name, &variable.value);
     }
     let inherited = *inherited;

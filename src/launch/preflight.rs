@@ -18,16 +18,34 @@ const MAX_INTERPRETERS: usize = 4;
 
 /// A sentence that says why the interposer will not load into `program`, if there is a reason that can be seen.
 pub fn obstacle(program: &OsStr) -> Option<String> {
+    let (path, content) = file(program)?;
+    privileges(&path).or_else(|| format_of(&path, &content))
+}
+
+/// True for a program whose loader ends it when a preload does not fit: musl's, which has no part of what the interposer needs of
+/// glibc.
+pub fn dies_of_preloads(program: &OsStr) -> bool {
+    file(program).and_then(|(_, content)| loader(&content)).is_some_and(|loader| loader.contains("musl"))
+}
+
+/// The file that is loaded when `program` is started, behind its interpreters, and its beginning.
+fn file(program: &OsStr) -> Option<(PathBuf, Vec<u8>)> {
     let mut path = find(program)?;
     for _ in 0..MAX_INTERPRETERS {
         let content = read(&path)?;
-        if let Some(next) = interpreter(&content) {
-            path = find(&next)?;
-            continue;
-        }
-        return privileges(&path).or_else(|| format_of(&path, &content));
+        let Some(next) = interpreter(&content) else { return Some((path, content)) };
+        path = find(&next)?;
     }
     None
+}
+
+/// The loader that an ELF file of this machine's kind names; `None` for any other file.
+fn loader(content: &[u8]) -> Option<String> {
+    let header = FileHeader64::<Endianness>::parse(content).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, content).ok()?;
+    let loader = segments.iter().find(|segment| segment.p_type(endian) == PT_INTERP)?;
+    Some(String::from_utf8_lossy(loader.data(endian, content).ok()?).into_owned())
 }
 
 /// Where the program is: as given when it holds a slash, else along PATH.

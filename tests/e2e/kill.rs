@@ -12,8 +12,12 @@ use serde_json::Value;
 
 use crate::memscope::{Place, number, stderr};
 
-/// Moments tried for each victim.
+/// Moments tried for each victim, unless the environment says how many.
 const TRIES: u64 = 4;
+/// How many moments to try; and the seed from which they come, to try those of another run again.
+const SETTINGS: [&str; 2] = ["MEMSCOPE_TEST_KILLS", "MEMSCOPE_TEST_SEED"];
+/// Latest moment, in milliseconds after the first event.
+const LATEST: u64 = 700;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Victim {
@@ -26,10 +30,20 @@ enum Victim {
 fn nothing_committed_is_lost() {
     let place = Place::new();
     let program = place.compile_linked("churn");
+    let [tries, seed] = SETTINGS.map(|name| std::env::var(name).ok().map(|text| text.parse().expect("a number")));
+    let now = std::time::UNIX_EPOCH.elapsed().expect("a date").as_nanos() as u64;
+    let (tries, seed) = (tries.unwrap_or(TRIES), seed.unwrap_or(now) | 1);
+    println!("{tries} moments for each victim, {}={seed}", SETTINGS[1]);
+    let mut state = seed;
     for victim in [Victim::Program, Victim::Memscope, Victim::Both] {
-        for attempt in 0..TRIES {
-            // Moments spread from the first events on; the machine's own jitter does the rest.
-            one(&place, &program, victim, Duration::from_millis(3 + attempt * attempt * 60));
+        for _ in 0..tries {
+            // xorshift64
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let delay = Duration::from_micros(state % (LATEST * 1000));
+            println!("{victim:?} after {delay:?}");
+            one(&place, &program, victim, delay);
         }
     }
 }

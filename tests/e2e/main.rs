@@ -11,6 +11,7 @@
 //! | `optimizers.rs` | bytes of the optimizers' and the gradients' flags of the sample, against arithmetic by hand |
 //! | `lookups.rs` | C programs that reach the driver in each of the three ways |
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
+//! | `harmless.rs` | programs without CUDA as they are without memscope; hostile places; why nothing was captured |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `native.rs` | stacks of machine code: functions and lines of C++ and Rust |
@@ -43,6 +44,7 @@ mod claims;
 mod config;
 mod diff;
 mod gui;
+mod harmless;
 mod house;
 mod kill;
 mod ledger;

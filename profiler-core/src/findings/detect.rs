@@ -7,6 +7,7 @@ use memscope_wire::Category;
 use crate::allocation::Model;
 use crate::report::units::{bytes, grouped};
 use crate::report::{device_text, named_devices, seconds};
+use crate::source;
 use crate::timeline::State;
 
 use super::evidence::Evidence;
@@ -122,8 +123,13 @@ fn nothing_captured(model: &Model) -> Option<String> {
     if let (Some(obstacle), true) = (&model.session.obstacle, model.processes.is_empty()) {
         return Some(obstacle.clone());
     }
+    let refusals = model.end.iter().flat_map(|end| end.refusals.iter()).map(|(name, _)| name.as_str());
+    if let (Some(refusal), true) = (source::gravest(refusals), model.processes.is_empty()) {
+        return Some(source::sentence(refusal).to_owned());
+    }
     let reason = if model.processes.is_empty() {
-        "no process of the program called the CUDA driver, or memscope's library could not be loaded into it"
+        "no process of the program loaded the CUDA driver, or memscope's library could not be loaded into it, or the process could \
+         not reach the folder of its log (another root folder, another user)"
     } else if model.devices.is_empty() {
         "the program made no recorded call of the CUDA driver"
     } else {

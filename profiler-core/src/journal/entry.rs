@@ -232,4 +232,7 @@ pub struct SessionEnd {
     pub time: Nanoseconds,
     /// Status as memscope returned it (128+N for a signal); `None` if the program could not be waited for.
     pub exit_status: Option<i32>,
+    /// Why processes have no logs, where they could say so: names as in the wire format, and how many processes each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<(String, u32)>,
 }

@@ -197,7 +197,7 @@ impl Profile {
         let report = &self.manifest.report;
         // Seconds as written hold nanoseconds exactly for 52 days.
         let time = Nanoseconds((report.duration_s * 1e9).round() as u64);
-        model.end = Some(SessionEnd { time, exit_status: report.exit_status });
+        model.end = Some(SessionEnd { time, exit_status: report.exit_status, ..SessionEnd::default() });
         for (process, said) in model.processes.iter_mut().zip(&report.processes) {
             process.counters.dropped = said.dropped_events;
             process.counters.ended = said.ended;

@@ -7,18 +7,20 @@ mod growth;
 mod header;
 mod log;
 mod process;
+mod refusal;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use memscope_wire::log::FILE_SUFFIX;
+use memscope_wire::log::{FILE_SUFFIX, Refusal};
 
 pub use header::Identity;
 use log::Log;
 pub(crate) use process::parent;
 pub use process::start_time;
+pub(crate) use refusal::{gravest, sentence};
 
 use crate::error::{Error, Result};
 use crate::journal::entry::{Calibration, Counters, Entry, ProcessIndex};
@@ -224,6 +226,11 @@ impl Source {
     /// Number of processes that have a log.
     pub fn processes(&self) -> usize {
         self.over.0 + self.logs.len()
+    }
+
+    /// Why processes have no logs, and how many each, from what they left in the folder.
+    pub fn refusals(&self) -> Vec<(Refusal, u32)> {
+        refusal::in_folder(&self.folder)
     }
 
     /// What was wrong with logs, as sentences, since the last call.

@@ -1,7 +1,7 @@
 //! Reports of small sessions, against texts that were reviewed, and figures worked out by hand.
 
 use memscope_core::allocation::Model;
-use memscope_core::journal::entry::{Counters, Entry, ProcessIndex};
+use memscope_core::journal::entry::{Counters, Entry, ProcessIndex, SessionEnd};
 use memscope_core::report::{Instant, Report, Style, text};
 use memscope_wire::{Category, Event, MemoryKind};
 
@@ -353,6 +353,32 @@ fn an_empty_session_says_why() {
     let report = model.report(Instant::End).expect("a report");
     let kinds: Vec<&str> = report.findings.iter().map(|finding| finding.detail.kind()).collect();
     assert_eq!(kinds, ["nothing_captured", "dropped_events", "faults"]);
+}
+
+#[test]
+fn an_empty_session_gives_the_reason_that_its_processes_left() {
+    let reason = |refusals: &[(&str, u32)]| {
+        let refusals = refusals.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let mut model = Model::new();
+        model.apply(&Entry::End(SessionEnd { refusals, ..SessionEnd::default() }));
+        text(&model.report(Instant::Peak).expect("a report"), Style::Plain)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    for (name, words) in [
+        ("room", "no room for a log in shared memory"),
+        ("filesize", "ulimit -f"),
+        ("addressspace", "ulimit -v"),
+        ("filter", "seccomp"),
+        ("notcalled", "loaded the CUDA driver and called no function"),
+        ("deepbind", "MEMSCOPE_DEEPBIND=0"),
+        ("of a later version", "no process of the program loaded the CUDA driver"),
+    ] {
+        let said = reason(&[(name, 1)]);
+        assert!(said.contains(words), "{name}: {said}");
+    }
+    assert!(reason(&[("filter", 9), ("deepbind", 1)]).contains("RTLD_DEEPBIND"), "the gravest");
 }
 
 #[test]

@@ -155,7 +155,11 @@ impl Trace {
     }
 
     pub fn end(&mut self, exit_status: i32) {
-        self.entries.push(Entry::End(SessionEnd { time: Nanoseconds(self.now), exit_status: Some(exit_status) }));
+        self.entries.push(Entry::End(SessionEnd {
+            time: Nanoseconds(self.now),
+            exit_status: Some(exit_status),
+            ..SessionEnd::default()
+        }));
     }
 
     pub fn model(&self) -> memscope_core::allocation::Model {

@@ -77,7 +77,11 @@ fn all_kinds() -> Vec<Entry> {
         Entry::Telemetry(TelemetrySample { begin: Nanoseconds(4), time: Nanoseconds(5), devices: vec![device] }),
         Entry::Counters(ProcessIndex(3), Counters { dropped: 1, uncommitted: 2, faults: 3, ended: true }),
         records(6..7),
-        Entry::End(SessionEnd { time: Nanoseconds(77), exit_status: Some(139) }),
+        Entry::End(SessionEnd {
+            time: Nanoseconds(77),
+            exit_status: Some(139),
+            refusals: vec![("room".to_owned(), 2)],
+        }),
     ]
 }
 
@@ -251,8 +255,11 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             let devices = devices.into_iter().map(device).collect();
             Entry::Telemetry(TelemetrySample { begin: Nanoseconds(begin), time: Nanoseconds(time), devices })
         }),
-        any::<(u64, Option<i32>)>()
-            .prop_map(|(time, exit_status)| Entry::End(SessionEnd { time: Nanoseconds(time), exit_status })),
+        any::<(u64, Option<i32>)>().prop_map(|(time, exit_status)| Entry::End(SessionEnd {
+            time: Nanoseconds(time),
+            exit_status,
+            ..SessionEnd::default()
+        })),
     ]
 }
 

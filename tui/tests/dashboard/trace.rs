@@ -188,7 +188,11 @@ impl Trace {
             let counters = Counters { ended: true, ..Counters::default() };
             self.entries.push(Entry::Counters(ProcessIndex(process as u32), counters));
         }
-        self.entries.push(Entry::End(SessionEnd { time: Nanoseconds(self.now), exit_status: Some(status) }));
+        self.entries.push(Entry::End(SessionEnd {
+            time: Nanoseconds(self.now),
+            exit_status: Some(status),
+            ..SessionEnd::default()
+        }));
     }
 
     pub fn explorer(&self) -> Explorer {

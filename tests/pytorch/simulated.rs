@@ -66,6 +66,26 @@ fn a_layer_and_adam_take_what_arithmetic_says() {
     agrees_with_pytorch(&run);
 }
 
+/// The largest sum of what lived at once on the device, of PyTorch's blocks or else of the driver's allocations. What PyTorch counts
+/// of the driver's pool is whole units of 512 bytes for each allocation.
+fn largest(run: &Run, blocks: bool) -> u64 {
+    let wanted = run.model.allocations().iter().filter(|one| one.on_device() && one.is(flag::BLOCK) == blocks);
+    let mut changes: Vec<(u64, i64)> = Vec::new();
+    for one in wanted {
+        let bytes = one.bytes.next_multiple_of(512) as i64;
+        changes.push((one.birth_ticks, bytes));
+        if one.is(flag::DEAD) {
+            changes.push((one.death_ticks, -bytes));
+        }
+    }
+    changes.sort_unstable();
+    let sums = changes.iter().scan(0, |sum, change| {
+        *sum += change.1;
+        Some(*sum)
+    });
+    sums.max().unwrap_or(0) as u64
+}
+
 #[test]
 fn the_allocators_of_the_driver_give_the_same_bytes() {
     let Some(python) = python("the_allocators_of_the_driver_give_the_same_bytes") else { return };
@@ -74,6 +94,11 @@ fn the_allocators_of_the_driver_give_the_same_bytes() {
         let parameters = (1024 * 4096 + 4096) * 4;
         assert_eq!(number(&run.said, "/parameters"), parameters, "{settings}");
         assert_eq!(number(&run.said, "/states"), 2 * parameters, "{settings}");
+        assert_eq!(
+            largest(&run, settings.starts_with("expandable")),
+            number(&run.said, "/peak_allocated"),
+            "{settings}"
+        );
     }
 }
 

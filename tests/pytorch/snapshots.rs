@@ -60,7 +60,8 @@ fn of_a_gpt_in_segments_that_grow() {
 
 #[test]
 fn of_a_resnet() {
-    for case in ["fp32", "channels_last"] {
+    for case in ["fp32", "channels_last", "fp16", "checkpoint"] {
         compare(&format!("resnet {case}"), true);
     }
+    compare("resnet expandable", false);
 }

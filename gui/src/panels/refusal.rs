@@ -80,26 +80,29 @@ fn holder(group: &Group) -> String {
     group.held_by().unwrap_or_else(|| of_category().to_owned())
 }
 
-/// Where a group was made: its scope, and its line where the title is not that; files of earlier versions do not tell.
-fn place(group: &Group) -> Option<String> {
-    group.holder?;
-    let scope = group.scope.clone().filter(|scope| *scope != group.name);
-    let outside = group.scope.is_none().then(|| "outside all scopes".to_owned());
-    let line = group.line.clone().filter(|line| line != group.title());
-    let parts: Vec<String> = scope.or(outside).into_iter().chain(line).collect();
-    Some(parts.join(" · ")).filter(|place| !place.is_empty())
+/// A path, and the same without what is outermost, one after another: where there is little room its end tells most.
+fn shorter(path: &str) -> impl Iterator<Item = String> {
+    let inner = path.match_indices('/').map(|(at, _)| format!("…{}", &path[at..]));
+    std::iter::once(path.to_owned()).chain(inner)
 }
 
-/// Holder, number and module of a group.
-fn about(group: &Group) -> String {
-    let mut about = holder(group);
+/// Holder, number and module of a group, and its line where the title is not that; then the same with a shorter module. Files of
+/// earlier versions do not tell where it was made.
+fn about(group: &Group) -> Vec<String> {
+    let mut about = vec![holder(group)];
     if group.allocations > 1 {
-        let _ = write!(about, " · {} of them", units::grouped(group.allocations));
+        about.push(format!("{}×", units::grouped(group.allocations)));
     }
-    if let Some(place) = place(group) {
-        let _ = write!(about, " · {place}");
+    let line = group.line.as_ref().filter(|line| *line != group.title());
+    let with = |scope: Option<String>| {
+        let parts: Vec<String> = about.iter().cloned().chain(scope).chain(line.cloned()).collect();
+        parts.join(" · ")
+    };
+    match &group.scope {
+        Some(scope) if *scope != group.name => shorter(scope).map(|scope| with(Some(scope))).collect(),
+        None if group.holder.is_some() => vec![with(Some("outside all scopes".to_owned()))],
+        _ => vec![with(None)],
     }
-    about
 }
 
 /// A group in one sentence, for whoever hears it.
@@ -171,16 +174,20 @@ fn row(ui: &mut Ui, position: usize, (group, live): (&Group, u64), shared: &mut 
     let left = rect.left() + 16.0;
     let room = rect.right() - figures.size().x - 8.0 - left;
     ui.painter().galley(pos2(rect.right() - figures.size().x, rect.top()), figures, theme.text());
-    line(ui, (group.title(), 13.0, theme.text()), room, left, rect.top());
+    let titles: Vec<String> = shorter(group.title()).collect();
+    line(ui, (&titles, 13.0, theme.text()), room, left, rect.top());
     line(ui, (&about(group), 11.5, theme.faint()), rect.right() - left, left, rect.top() + 17.0);
     if response.on_hover_text(said).clicked() {
         shared.toggle(selects);
     }
 }
 
-/// One line of text, cut where there is no more room.
-fn line(ui: &Ui, (text, size, ink): (&str, f32, Color32), room: f32, left: f32, top: f32) {
-    let mut job = LayoutJob::simple_singleline(text.to_owned(), FontId::proportional(size), ink);
+/// One line: the first of several texts that has room, else the last one, cut.
+fn line(ui: &Ui, (texts, size, ink): (&[String], f32, Color32), room: f32, left: f32, top: f32) {
+    let font = FontId::proportional(size);
+    let fits = |text: &&String| ui.painter().layout_no_wrap((*text).clone(), font.clone(), ink).size().x <= room;
+    let Some(text) = texts.iter().find(fits).or(texts.last()) else { return };
+    let mut job = LayoutJob::simple_singleline(text.clone(), font.clone(), ink);
     job.wrap = TextWrapping::truncate_at_width(room);
     let galley = ui.painter().layout_job(job);
     ui.painter().galley(pos2(left, top), galley, ink);
@@ -199,4 +206,32 @@ pub fn text(answer: &Answer) -> String {
     }
     let _ = writeln!(text, "To do: {}.\n", answer.sentence(&finding.advice));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_is_little_room_a_module_keeps_its_end() {
+        let all: Vec<String> = shorter("transformer/h.*/attn").collect();
+        assert_eq!(all, ["transformer/h.*/attn", "…/h.*/attn", "…/attn"]);
+        let group = |holder| Group {
+            name: "h.*.out".into(),
+            category: "activations".into(),
+            allocations: 22,
+            scope: Some("model/h.*".into()),
+            holder,
+            origin: Some("inferred".into()),
+            ..Group::default()
+        };
+        assert_eq!(
+            about(&group(Some(Holder::SavedForBackward))),
+            ["saved for backward (inferred) · 22× · model/h.*", "saved for backward (inferred) · 22× · …/h.*",]
+        );
+        // As in a file of an earlier version.
+        let early = Group { scope: None, origin: None, ..group(None) };
+        assert_eq!(about(&early), ["saved for backward · 22×"]);
+        assert_eq!(sentence(&early, 1), "h.*.out: 0 B, 0 % of live, activations, saved for backward, 22 allocations");
+    }
 }

@@ -134,6 +134,10 @@ fn what_was_refused_and_what_to_do_is_in_sight_without_scrolling() {
                 if light {
                     press(&mut window, Key::T);
                 }
+                let drawn = window::texts(&window);
+                let module = |text: &&str| drawn.iter().any(|(drawn, _)| drawn.ends_with(*text));
+                let modules = ["model/h.0", "…/h.17/attention.self_attention"];
+                assert!(modules.iter().any(module), "the end of the module is read: {drawn:?}");
                 for text in texts {
                     let seen = in_sight(&window, text, size);
                     assert!(seen, "{text} at {size:?}, {scale}x, light {light}: {:#?}", heard(&window));

@@ -208,8 +208,8 @@ fn an_error_is_kept_when_the_program_and_memscope_are_killed() {
     assert!(found["line"].as_str().expect("a line").contains(&line("killed", "killed")), "{found}");
     // So is what the simulation had to say.
     let missed = of_kind(&findings, "not_simulated");
-    assert_eq!(missed["functions"][0]["library"], "cuFFT", "{missed}");
-    assert_eq!(missed["functions"][0]["function"], "cufftCreate", "{missed}");
+    assert_eq!(missed["functions"][0]["library"], "cuSOLVER", "{missed}");
+    assert_eq!(missed["functions"][0]["function"], "cusolverDnCreateParams", "{missed}");
     let reads = of_kind(&findings, "device_reads");
     assert_eq!(number(reads, "/uncomputed"), 3, "{reads}");
     assert_eq!(number(reads, "/uncomputed_bytes"), 3 * 4, "{reads}");

@@ -232,7 +232,7 @@ fn scopes_are_heard_as_the_report_has_them() {
 fn lines_are_heard_as_the_report_has_them() {
     let trace = with_lines();
     let mut window = shows(&trace, "Flame", At::Peak);
-    click(&mut window, "Python lines");
+    click(&mut window, "Lines");
     window.run();
     let report = report(&trace, Instant::Peak);
     let live = number(&report["peak"]["ledger"]["live"]);

@@ -282,7 +282,7 @@ fn what_was_made_in_a_range_is_weighed_and_without_a_range_it_says_how_to_choose
 #[test]
 fn lines_of_the_program_are_a_tree_from_both_ends_and_a_block_finds_its_own() {
     let mut window = of(&with_lines());
-    click(&mut window, "Python lines");
+    click(&mut window, "Lines");
     assert!(says(&window, "me/net.py:41 in Attention.forward, 6.00 GiB, 80.1 % of all"), "{:#?}", heard(&window));
     let pick = {
         let rows = Some(RowsQuery { window: 0..1, ..Default::default() });
@@ -309,8 +309,8 @@ fn lines_of_the_program_are_a_tree_from_both_ends_and_a_block_finds_its_own() {
 fn without_lines_or_scopes_it_says_what_to_do() {
     let mut window = of(&one_allocation());
     assert!(says(&window, "No scopes were recorded"), "{:#?}", heard(&window));
-    assert!(window.get_by_label("Python lines").accesskit_node().is_disabled());
-    window.get_by_label("Python lines").hover();
+    assert!(window.get_by_label("Lines").accesskit_node().is_disabled());
+    window.get_by_label("Lines").hover();
     window.run();
     let mut nothing = of(&crate::sessions::nothing_yet());
     assert!(says(&nothing, "Nothing lives at this moment"), "{:#?}", heard(&nothing));

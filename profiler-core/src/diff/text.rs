@@ -33,12 +33,12 @@ pub fn text(diff: &Diff) -> String {
     list(&mut text, "By scope (of those scopes alone):", "outside all scopes", &diff.by_scope);
     match &diff.by_line {
         Some(lines) => list(&mut text, "By line of the program:", "no line recorded", lines),
-        None => text.push_str("\nLines of the program were recorded in neither (memscope run --stacks python).\n"),
+        None => text.push_str("\nNo lines of the program were recorded (memscope run --stacks python, native).\n"),
     }
     if let Some(side) =
         [&diff.before, &diff.after].into_iter().find(|side| !side.lines).filter(|_| diff.by_line.is_some())
     {
-        let _ = writeln!(text, "{} has no recorded lines (memscope run --stacks python).", side.name);
+        let _ = writeln!(text, "{} has no recorded lines (memscope run --stacks python, native).", side.name);
     }
     steps(&mut text, diff);
     text

@@ -40,7 +40,7 @@ fn rows(diff: &Diff) -> Vec<Row<'_>> {
         Row::Change { change, name, leads, colour: None }
     }));
     match &diff.by_line {
-        None => rows.push(Row::Title("Lines of the program were recorded in neither (memscope run --stacks python)")),
+        None => rows.push(Row::Title("No lines of the program were recorded (memscope run --stacks python, native)")),
         Some(lines) => {
             rows.push(Row::Title("By line of the program"));
             rows.extend(lines.iter().map(|change| {

@@ -15,7 +15,7 @@ const FIELD: f32 = 180.0;
 const LETTERS: usize = 32;
 
 /// Without stacks.
-const NO_STACKS: &str = "No lines of the program were recorded: run it with memscope run --stacks python";
+const NO_STACKS: &str = "No lines of the program were recorded: run it with memscope run --stacks python, or native";
 
 impl Flame {
     /// The choices.
@@ -25,7 +25,7 @@ impl Flame {
             self.by(FlameBy::Scope);
         }
         ui.horizontal_wrapped(|ui| {
-            for (by, name, there) in [(FlameBy::Scope, "Scopes", true), (FlameBy::Stack, "Python lines", stacks)] {
+            for (by, name, there) in [(FlameBy::Scope, "Scopes", true), (FlameBy::Stack, "Lines", stacks)] {
                 let button = Button::selectable(self.by == by, name);
                 if ui.add_enabled(there, button).on_disabled_hover_text(NO_STACKS).clicked() {
                     self.by(by);

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use memscope_wire::Category;
 
 use crate::allocation::{Allocation, Sites, Stacks};
-use crate::report::{HOST, Place};
+use crate::report::{HOST, Place, pattern};
 use crate::timeline::{DeviceFigures, State};
 
 use super::evidence::Evidence;
@@ -19,6 +19,10 @@ use super::{Detail, Finding, Growth, Severity};
 const FEWEST_STEPS: usize = 4;
 /// Growth below this many bytes a step is not worth a finding: a few scalars kept for a log.
 const SMALLEST: u64 = 1024;
+
+/// What to do about it.
+pub(super) const ADVICE: &str =
+    "look for what keeps tensors across steps, such as a list of losses that still hold their graph";
 
 /// Growth on one device, or of host memory, if there is any.
 pub(super) fn detect(evidence: &Evidence<'_>, place: Place) -> Option<Finding> {
@@ -79,19 +83,22 @@ fn finding(growth: Growth) -> Finding {
         message.extend(growth.line.iter().map(|line| format!(", made at {line}")));
     }
     if let Some(steps) = growth.steps_to_capacity {
-        message.push_str(&format!("; the device is full after about {}", count(steps, "more step", "more steps")));
+        message.push_str(&match steps {
+            0 => "; the device has no room for one more step".to_owned(),
+            steps => format!("; the device is full after about {}", count(steps, "more step", "more steps")),
+        });
     }
     Finding {
         severity: Severity::Warning,
         message,
-        advice: "look for what keeps tensors across steps, such as a list of losses that still hold their graph".into(),
+        advice: ADVICE.into(),
         detail: Detail::StepGrowth(Box::new(growth)),
     }
 }
 
 /// What holds more at a later moment than at an earlier one.
 pub(super) struct Grown {
-    /// Its name; without one its scope.
+    /// Its name; without one its scope. `*` for the numbers of layers that are alike.
     pub name: String,
     /// By so many bytes.
     pub bytes: u64,
@@ -113,14 +120,25 @@ pub(super) fn what_grew(evidence: &Evidence<'_>, place: Place, (first, last): (u
             *grown.entry(key(allocation)).or_default() += sign * i128::from(allocation.requested);
         }
     }
-    let ((name, scope), bytes) =
-        grown.into_iter().max_by_key(|(key, bytes)| (*bytes, Reverse(*key))).filter(|(_, bytes)| *bytes > 0)?;
-    let text = if name != 0 { model.names.text(name) } else { model.scopes.path(scope, &model.names) };
+    let text = |(name, scope): (u32, u32)| match name {
+        0 => model.scopes.path(scope, &model.names),
+        name => model.names.text(name),
+    };
+    // Layers that are alike grow together.
+    let mut alike: HashMap<(bool, String), (i128, Vec<(u32, u32)>)> = HashMap::new();
+    for (key, bytes) in grown {
+        let (sum, keys) = alike.entry((key.0 != 0, pattern(&text(key)))).or_default();
+        *sum += bytes;
+        keys.push(key);
+    }
+    let most = alike.into_iter().max_by(|(one, (less, _)), (other, (more, _))| less.cmp(more).then(other.cmp(one)));
+    let ((_, pattern), (bytes, keys)) = most.filter(|(_, (bytes, _))| *bytes > 0)?;
+    let text = if let [key] = keys[..] { text(key) } else { pattern };
     let line = || {
         let sites = Sites::of(&model.stacks, &model.names);
         let mut made: HashMap<u32, i128> = HashMap::new();
         for (order, sign) in [(first, -1), (last, 1)] {
-            for (allocation, _) in evidence.live_in(place, order).filter(|(one, _)| key(one) == (name, scope)) {
+            for (allocation, _) in evidence.live_in(place, order).filter(|(one, _)| keys.contains(&key(one))) {
                 *made.entry(sites.site(allocation.stack)).or_default() += sign * i128::from(allocation.requested);
             }
         }

@@ -14,14 +14,14 @@ use memscope_wire::MemoryKind;
 
 use crate::allocation::{Failure, Model, Sites};
 use crate::journal::entry::Nanoseconds;
-use crate::report::units::bytes;
-use crate::report::{ByCategory, Group, Groups, device_text, seconds};
+use crate::report::units::{bytes, times};
+use crate::report::{ByCategory, Group, Groups, Place, device_text, seconds};
 use crate::timeline::{MarkerMoment, State};
 
 use super::detect::finding;
 use super::evidence::Evidence;
 use super::holes::Holes;
-use super::{Detail, Finding, Largest, Oom, Severity};
+use super::{Detail, Finding, Holder, Largest, Oom, Severity, growth, inputs};
 
 /// CUDA_ERROR_OUT_OF_MEMORY.
 pub(crate) const OUT_OF_MEMORY: i32 = 2;
@@ -66,7 +66,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
         }
     }
     let ooms = memory.iter().map(|((process, device), refused)| match refused.fullest {
-        Some((moment, failure)) => oom(facts(evidence, *process, refused.reached, moment, failure)),
+        Some((moment, failure)) => oom(evidence, *process, refused.reached, moment, failure),
         None => recovered(model, *process, *device as usize, refused),
     });
     let others = others.into_iter().map(|((function, result), (times, requested, last))| {
@@ -95,7 +95,7 @@ pub(crate) fn reached_after(evidence: &Evidence<'_>, order: u32, patient: bool) 
         if patient && failure.line == 0 && (process.framework || process.followed) {
             break;
         }
-        found.push((moment.order, oom(facts(evidence, marker.process, 1, moment, failure))));
+        found.push((moment.order, oom(evidence, marker.process, 1, moment, failure)));
     }
     found
 }
@@ -160,7 +160,8 @@ fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<
     groups.largest(evidence.model)
 }
 
-fn oom(oom: Oom) -> Finding {
+fn oom(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMoment, failure: &Failure) -> Finding {
+    let oom = facts(evidence, process, refusals, moment, failure);
     let mut message =
         format!("out of memory on {}: {} asked for {}", oom.device, who(&oom.function), bytes(oom.requested));
     if let (Some(free), Some(total)) = (oom.free, oom.total) {
@@ -170,8 +171,33 @@ fn oom(oom: Oom) -> Finding {
     if let Some((category, most)) = largest {
         message.push_str(&format!("; {} were live, most of it {category} ({})", bytes(oom.live), bytes(most)));
     }
-    let advice = advice(&oom, largest.map(|(category, _)| category));
-    finding(Severity::Error, message, advice, Detail::Oom(Box::new(oom)))
+    let device = evidence.model.resolve(failure.device) as usize;
+    let across_steps =
+        of_earlier_steps(evidence, device, moment, &oom).or_else(|| of_larger_inputs(evidence, device, &oom));
+    let advice = across_steps.unwrap_or_else(|| advice(&oom, largest.map(|(category, _)| category)).to_owned());
+    finding(Severity::Error, message, &advice, Detail::Oom(Box::new(oom)))
+}
+
+/// What to do where most activations are of steps that have ended. Only where these are more than what is cached: else whole pieces
+/// would have helped more.
+fn of_earlier_steps(evidence: &Evidence<'_>, device: usize, moment: &MarkerMoment, oom: &Oom) -> Option<String> {
+    let order = moment.state.as_deref()?.order;
+    let kept = evidence.outlived_at(device, order).filter(|(allocation, outlived)| {
+        Holder::of(allocation.category, allocation.origin, *outlived) == Holder::KeptByProgram
+    });
+    let kept: u64 = kept.map(|(allocation, _)| allocation.requested).sum();
+    let most = kept > oom.cached && kept > oom.by_category.activations.saturating_sub(kept);
+    most.then(|| format!("{}; {} of activations have outlived whole steps", growth::ADVICE, bytes(kept)))
+}
+
+/// What to do where the step in which memory ran out was given more than those before, and needed more than what is cached.
+fn of_larger_inputs(evidence: &Evidence<'_>, device: usize, oom: &Oom) -> Option<String> {
+    let found = inputs::detect(evidence, Place::Device(device))?;
+    let Detail::InputsGrew(grew) = &found.detail else { return None };
+    let more = oom.live.saturating_add(oom.requested).saturating_sub(grew.fitted_live);
+    let here = grew.ran_out && Some(grew.step) == oom.step && more > oom.cached;
+    let inputs = times(grew.inputs, grew.inputs_before);
+    here.then(|| format!("{}; its inputs are {inputs} the largest before", found.advice))
 }
 
 /// Who asked, in words.

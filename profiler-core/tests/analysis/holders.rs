@@ -23,13 +23,18 @@ struct Loop {
 
 impl Loop {
     fn new() -> Loop {
+        Loop::in_segment(4000)
+    }
+
+    /// With so many MiB granted.
+    fn in_segment(mebibytes: u64) -> Loop {
         let mut trace = Trace::new(&["python", "train.py"], None);
         trace.process(0, 31);
         let mut name = [0; 40];
         name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
         trace.event(0, Event::Function { row: GIVEN_UP_ROW, name });
         trace.device(0, 0, UUID, 4096 * MIB);
-        trace.alloc(0, SEGMENT, 4000 * MIB);
+        trace.alloc(0, SEGMENT, mebibytes * MIB);
         Loop { trace, address: SEGMENT }
     }
 
@@ -65,8 +70,12 @@ impl Loop {
     }
 
     fn refuse(&mut self) {
+        self.refuse_of(3000);
+    }
+
+    fn refuse_of(&mut self, mebibytes: u64) {
         self.trace.now += 1000;
-        let (memory, requested, total) = (MemoryKind::Device, 3000 * MIB, 4096 * MIB);
+        let (memory, requested, total) = (MemoryKind::Device, mebibytes * MIB, 4096 * MIB);
         let event =
             Event::AllocFailed { requested, free: 96 * MIB, total, device: 0, result: 2, row: GIVEN_UP_ROW, memory };
         self.trace.event(0, event);
@@ -209,4 +218,34 @@ fn every_view_says_so_of_each_allocation() {
     let of_first = |row: &&Row| matches!(row, Row::Allocation(row) if row.step == Some(1));
     let Some(Row::Allocation(first)) = rows.rows.iter().find(of_first) else { panic!("it lives") };
     assert_eq!(first.held_by(), "kept by the program across 1 step (inferred)");
+}
+
+/// Ten steps that each keep some MiB of an activation in a segment of 1,350 MiB, and a request that fails.
+fn advice(kept: u64, requested: u64) -> String {
+    let mut training = Loop::in_segment(1350);
+    for step in 1..=10 {
+        training.begin(step);
+        let saved = training.make(30 * MIB, "Net.encoder");
+        training.make(kept * MIB, "Net.decoder");
+        training.train(&[saved]);
+    }
+    training.begin(11);
+    training.refuse_of(requested);
+    let findings = training.end(1).model().report(Instant::Peak).expect("a report").findings;
+    let oom = findings.into_iter().find(|finding| matches!(finding.detail, Detail::Oom(_)));
+    oom.expect("out of memory").advice
+}
+
+/// Also where the cache, 350 MiB, has enough: that would help for a step. Those of the tenth step have outlived none yet.
+#[test]
+fn where_most_is_of_earlier_steps_that_is_what_to_look_for() {
+    for requested in [300, 3000] {
+        assert_eq!(
+            advice(100, requested),
+            "look for what keeps tensors across steps, such as a list of losses that still hold their graph; 900.0 MiB of \
+             activations have outlived whole steps"
+        );
+    }
+    // 100 MiB are kept, and 1,250 cached.
+    assert!(advice(10, 300).starts_with("set PYTORCH_CUDA_ALLOC_CONF"), "{}", advice(10, 300));
 }

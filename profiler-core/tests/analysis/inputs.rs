@@ -21,13 +21,17 @@ struct Loop {
 
 impl Loop {
     fn new() -> Loop {
+        Loop::in_segment(4000 * MIB)
+    }
+
+    fn in_segment(bytes: u64) -> Loop {
         let mut trace = Trace::new(&["python", "train.py"], None);
         trace.process(0, 31);
         let mut name = [0; 40];
         name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
         trace.event(0, Event::Function { row: GIVEN_UP_ROW, name });
         trace.device(0, 0, UUID, 4096 * MIB);
-        trace.alloc(0, SEGMENT, 4000 * MIB);
+        trace.alloc(0, SEGMENT, bytes);
         let mut training = Loop { trace, next: SEGMENT };
         let weight = training.make(WEIGHTS);
         training.tag(weight, Category::Weights);
@@ -104,11 +108,36 @@ fn found(trace: &Trace) -> Option<(Finding, InputsGrew)> {
 
 /// Six steps with 10 MiB, and a seventh with 20 in which memory runs out.
 fn doubled() -> Trace {
-    let mut training = Loop::new();
+    doubled_in(4000 * MIB)
+}
+
+fn doubled_in(segment: u64) -> Trace {
+    let mut training = Loop::in_segment(segment);
     (1..=6).for_each(|step| training.step(step, 10 * MIB));
     training.begin(7, 20 * MIB);
     training.refuse(500 * MIB);
     training.end(1)
+}
+
+/// 80 MiB are cached, and the step needs 510 more than those before. Where much is cached, whole pieces would have helped.
+#[test]
+fn a_batch_that_doubled_is_what_to_look_at() {
+    for (segment, advice) in [
+        (
+            400 * MIB,
+            "look at the batch size and the length of sequences or size of images that this step was given: cap them, or \
+                     split such a batch; its inputs are 2.0 times the largest before",
+        ),
+        (
+            4000 * MIB,
+            "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and keep sizes alike from step to step: the cache has \
+                      enough, in pieces that are too small",
+        ),
+    ] {
+        let findings = doubled_in(segment).model().report(Instant::Peak).expect("a report").findings;
+        let oom = findings.iter().find(|finding| matches!(finding.detail, Detail::Oom(_))).expect("out of memory");
+        assert_eq!(oom.advice, advice);
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_process_that_was_meant_gets_the_signal() {
-        for signal in [Signal::TERM, Signal::INT, Signal::KILL] {
+        for signal in [Signal::TERM, Signal::USR1, Signal::KILL] {
             let (mut meant, mut other) = (sleeper(), sleeper());
             let started = start_time(meant.id()).expect("it runs");
             assert_eq!(send(meant.id(), started, signal), Ok(()));

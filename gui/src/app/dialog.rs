@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
+use eframe::egui::text::{CCursor, CCursorRange};
+use eframe::egui::text_edit::TextEditState;
 use eframe::egui::{self, Grid, Key, KeyboardShortcut, Modal, Modifiers, RichText, ScrollArea, TextEdit};
 
 use super::App;
@@ -131,13 +133,21 @@ fn ask(context: &egui::Context, theme: &Theme, title: &str, text: &mut String, e
         let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
         if !field.has_focus() && !entered {
             field.request_focus();
+            // What was asked before has left its own.
+            let mut state = TextEditState::load(ui.ctx(), field.id).unwrap_or_default();
+            state.cursor.set_char_range(Some(CCursorRange::one(CCursor::new(text.chars().count()))));
+            state.store(ui.ctx(), field.id);
         }
         for path in if exists { completions(text) } else { Vec::new() } {
             if ui.link(&path).clicked() {
                 *text = path;
             }
         }
-        ui.label(RichText::new("A session may also be named by its id or a process id.").color(theme.faint()));
+        let more = match exists {
+            true => "A session may also be named by its id or a process id.",
+            false => "A file that is there is not replaced.",
+        };
+        ui.label(RichText::new(more).color(theme.faint()));
         ui.horizontal(|ui| {
             let name = if exists { "Open" } else { "Save" };
             if (ui.button(name).clicked() || entered) && !text.trim().is_empty() {

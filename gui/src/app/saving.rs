@@ -2,9 +2,10 @@
 //!
 //! Owns: where it goes. Refuses: to write over a file that is there.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -51,12 +52,21 @@ impl App {
         let Some(tab) = self.tabs.get_mut(self.shown) else { return };
         let view = tab.current().title().to_lowercase().replace(' ', "-");
         let place = tab.document.path.with_extension(format!("{view}.{kind}"));
-        self.dialog = Some(Dialog::Save(place.display().to_string(), kind));
+        self.ask_for_a_place(&place, kind);
     }
 
-    pub(super) fn write(&mut self, path: &Path, kind: &str, context: &egui::Context) {
+    /// Asks where to write to, and proposes a place where nothing is.
+    fn ask_for_a_place(&mut self, place: &Path, kind: &'static str) {
+        self.dialog = Some(Dialog::Save(free(place).display().to_string(), kind));
+    }
+
+    pub(super) fn write(&mut self, path: &Path, kind: &'static str, context: &egui::Context) {
         match self.write_picture(path, kind, context) {
             Ok(()) => self.say(format!("Saved {}", path.display()), context),
+            Err(error) if is_there(&error) => {
+                self.say(format!("{} is there already and was not replaced", path.display()), context);
+                self.ask_for_a_place(path, kind);
+            }
             Err(error) => self.say(format!("{error:#}"), context),
         }
     }
@@ -76,4 +86,22 @@ impl App {
         let mut file = File::create_new(path).with_context(failed)?;
         file.write_all(&bytes).with_context(failed)
     }
+}
+
+/// True when it failed because a file is there.
+fn is_there(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
+}
+
+/// This place, or the first one with a number where nothing is.
+fn free(place: &Path) -> PathBuf {
+    let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let (stem, ending) = (text(place.file_stem()), text(place.extension()));
+    // One that has a number gets another.
+    let stem =
+        stem.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok()).map_or(&*stem, |(stem, _)| stem);
+    let numbered = |number: u32| place.with_file_name(format!("{stem}-{number}.{ending}"));
+    let mut places = std::iter::once(place.to_owned()).chain((2..100).map(numbered));
+    places.find(|place| !place.exists()).unwrap_or_else(|| place.to_owned())
 }

@@ -121,18 +121,25 @@ fn a_picture_is_saved_and_nothing_is_replaced() {
     let mut app = memscope_gui::app::App::default();
     app.add(memscope_gui::document::Document::of_explorer(path.to_str().expect("UTF-8"), training().explorer()));
     let mut window = window::with(app, [960.0, 640.0], 1.0);
-    for (name, key, modifiers) in
-        [("svg", Key::E, Modifiers::COMMAND), ("png", Key::E, Modifiers::COMMAND | Modifiers::SHIFT)]
-    {
-        window.key_press_modifiers(modifiers, key);
-        window.run();
-        window::click(&mut window, "Save");
-        let heard = window::heard(&window);
-        let said = |text: &str| heard.iter().any(|heard| heard.contains(text));
-        let there = std::fs::read(folder.path().join(format!("train.timeline.{name}"))).expect("a file");
-        match name {
-            "svg" => assert!(said("cannot write") && there == b"mine", "{heard:#?}"),
-            _ => assert!(said("Saved") && there.starts_with(b"\x89PNG"), "{heard:#?}"),
-        }
-    }
+    let there = |name: &str| std::fs::read(folder.path().join(name)).unwrap_or_default();
+    let said = |window: &window::Window, text: &str| {
+        let heard = window::heard(window);
+        assert!(heard.iter().any(|heard| heard.contains(text)), "{heard:#?}");
+    };
+    window.key_press_modifiers(Modifiers::COMMAND | Modifiers::SHIFT, Key::E);
+    window.run();
+    window::click(&mut window, "Save");
+    said(&window, "Saved");
+    assert!(there("train.timeline.png").starts_with(b"\x89PNG"));
+    // Another name is proposed; and again, when in the meantime a file is there.
+    window.key_press_modifiers(Modifiers::COMMAND, Key::E);
+    window.run();
+    std::fs::write(folder.path().join("train.timeline-2.svg"), "mine too").expect("written");
+    window::click(&mut window, "Save");
+    said(&window, "train.timeline-2.svg is there already and was not replaced");
+    said(&window, "Save the view as SVG");
+    window::click(&mut window, "Save");
+    said(&window, "Saved");
+    assert_eq!((there("train.timeline.svg"), there("train.timeline-2.svg")), (b"mine".to_vec(), b"mine too".to_vec()));
+    assert!(there("train.timeline-3.svg").starts_with(b"<"));
 }

@@ -106,6 +106,9 @@ pub(super) struct Grown {
     pub line: Option<String>,
 }
 
+/// A name, or 0 and a scope.
+type Key = (u32, u32);
+
 /// What has grown most between two moments.
 pub(super) fn what_grew(evidence: &Evidence<'_>, place: Place, (first, last): (u32, u32)) -> Option<Grown> {
     let model = evidence.model;
@@ -114,18 +117,18 @@ pub(super) fn what_grew(evidence: &Evidence<'_>, place: Place, (first, last): (u
         0 => (0, allocation.scope),
         name => (name, 0),
     };
-    let mut grown: HashMap<(u32, u32), i128> = HashMap::new();
+    let mut grown: HashMap<Key, i128> = HashMap::new();
     for (order, sign) in [(first, -1), (last, 1)] {
         for (allocation, _) in evidence.live_in(place, order) {
             *grown.entry(key(allocation)).or_default() += sign * i128::from(allocation.requested);
         }
     }
-    let text = |(name, scope): (u32, u32)| match name {
+    let text = |(name, scope): Key| match name {
         0 => model.scopes.path(scope, &model.names),
         name => model.names.text(name),
     };
     // Layers that are alike grow together.
-    let mut alike: HashMap<(bool, String), (i128, Vec<(u32, u32)>)> = HashMap::new();
+    let mut alike: HashMap<(bool, String), (i128, Vec<Key>)> = HashMap::new();
     for (key, bytes) in grown {
         let (sum, keys) = alike.entry((key.0 != 0, pattern(&text(key)))).or_default();
         *sum += bytes;

@@ -204,6 +204,11 @@ impl ByHolder {
         all
     }
 
+    /// What has outlived whole steps.
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept.bytes()
+    }
+
     /// Of most bytes: how many steps they were kept, 0 where they were not, and how that is known.
     pub fn most(&self) -> (u64, Origin) {
         let by_origin = ORIGINS.into_iter().zip(&self.sums).map(|(origin, sum)| (sum.bytes(), 0, origin));

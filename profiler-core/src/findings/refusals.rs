@@ -20,8 +20,9 @@ use crate::timeline::{MarkerMoment, State};
 
 use super::detect::finding;
 use super::evidence::Evidence;
+use super::holder::ByHolder;
 use super::holes::Holes;
-use super::{Detail, Finding, Holder, Largest, Oom, Severity, growth, inputs};
+use super::{Detail, Finding, Largest, Oom, Severity, growth, inputs};
 
 /// CUDA_ERROR_OUT_OF_MEMORY.
 pub(crate) const OUT_OF_MEMORY: i32 = 2;
@@ -112,7 +113,8 @@ pub(crate) fn reaches(model: &Model, process: u32, failure: &Failure) -> bool {
     reaches && failure.result == OUT_OF_MEMORY
 }
 
-fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMoment, failure: &Failure) -> Oom {
+/// The circumstances of one, and how many bytes the program had kept from earlier steps.
+fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMoment, failure: &Failure) -> (Oom, u64) {
     let model = evidence.model;
     let device = model.resolve(failure.device) as usize;
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
@@ -121,7 +123,8 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
     let holes = Holes::at(evidence, process, device, state.order);
     let sample = evidence.devices.get(device).and_then(|figures| figures.sample_near(&state)).map(|sample| sample.rows);
     let used = failure.total.saturating_sub(failure.free);
-    Oom {
+    let (largest_groups, held) = groups_and_holders(evidence, device, &state);
+    let oom = Oom {
         device: device_text(model, device),
         pid: model.processes[process as usize].info.pid,
         function: model.names.text(failure.function),
@@ -143,12 +146,13 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
         largest_free_piece: holes.largest,
         outside: (told && used >= state.rows.reserved).then(|| used - state.rows.reserved),
         other_processes: sample.and_then(|rows| rows.other_processes),
-        largest_groups: largest_groups(evidence, device, &state),
-    }
+        largest_groups,
+    };
+    (oom, held.kept_bytes())
 }
 
-fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<Group> {
-    let mut groups = Groups::default();
+fn groups_and_holders(evidence: &Evidence<'_>, device: usize, state: &State) -> (Vec<Group>, ByHolder) {
+    let (mut groups, mut holders) = (Groups::default(), ByHolder::default());
     let sites = Sites::of(&evidence.model.stacks, &evidence.model.names);
     for (allocation, outlived) in evidence.outlived_at(device, state.order) {
         let labels = (allocation.name, allocation.scope, allocation.function);
@@ -156,12 +160,13 @@ fn largest_groups(evidence: &Evidence<'_>, device: usize, state: &State) -> Vec<
         let held = (allocation.category, allocation.requested);
         groups.made_at(labels, held, sites.site(allocation.stack));
         groups.held(allocation, outlived);
+        holders.enter(allocation, outlived);
     }
-    groups.largest(evidence.model)
+    (groups.largest(evidence.model), holders)
 }
 
 fn oom(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMoment, failure: &Failure) -> Finding {
-    let oom = facts(evidence, process, refusals, moment, failure);
+    let (oom, kept) = facts(evidence, process, refusals, moment, failure);
     let mut message =
         format!("out of memory on {}: {} asked for {}", oom.device, who(&oom.function), bytes(oom.requested));
     if let (Some(free), Some(total)) = (oom.free, oom.total) {
@@ -172,20 +177,14 @@ fn oom(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMome
         message.push_str(&format!("; {} were live, most of it {category} ({})", bytes(oom.live), bytes(most)));
     }
     let device = evidence.model.resolve(failure.device) as usize;
-    let across_steps =
-        of_earlier_steps(evidence, device, moment, &oom).or_else(|| of_larger_inputs(evidence, device, &oom));
+    let across_steps = of_earlier_steps(kept, &oom).or_else(|| of_larger_inputs(evidence, device, &oom));
     let advice = across_steps.unwrap_or_else(|| advice(&oom, largest.map(|(category, _)| category)).to_owned());
     finding(Severity::Error, message, &advice, Detail::Oom(Box::new(oom)))
 }
 
 /// What to do where most activations are of steps that have ended. Only where these are more than what is cached: else whole pieces
 /// would have helped more.
-fn of_earlier_steps(evidence: &Evidence<'_>, device: usize, moment: &MarkerMoment, oom: &Oom) -> Option<String> {
-    let order = moment.state.as_deref()?.order;
-    let kept = evidence.outlived_at(device, order).filter(|(allocation, outlived)| {
-        Holder::of(allocation.category, allocation.origin, *outlived) == Holder::KeptByProgram
-    });
-    let kept: u64 = kept.map(|(allocation, _)| allocation.requested).sum();
+fn of_earlier_steps(kept: u64, oom: &Oom) -> Option<String> {
     let most = kept > oom.cached && kept > oom.by_category.activations.saturating_sub(kept);
     most.then(|| format!("{}; {} of activations have outlived whole steps", growth::ADVICE, bytes(kept)))
 }

@@ -7,12 +7,11 @@ use memscope_core::findings::{Detail, Finding, Holder, Oom};
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::profile::{self, Profile};
 use memscope_core::report::Instant;
-use memscope_wire::{Event, MemoryKind, Origin};
+use memscope_wire::{Event, MemoryKind};
 
-use crate::trace::{Trace, UUID};
+use crate::trace::{GIVEN_UP_ROW, Trace, UUID};
 
 const MIB: u64 = 1 << 20;
-const GIVEN_UP_ROW: u16 = 90;
 const SEGMENT: u64 = 0x10_0000_0000;
 
 /// A training loop of a framework on one device of 4 GiB.
@@ -30,9 +29,7 @@ impl Loop {
     fn in_segment(mebibytes: u64) -> Loop {
         let mut trace = Trace::new(&["python", "train.py"], None);
         trace.process(0, 31);
-        let mut name = [0; 40];
-        name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
-        trace.event(0, Event::Function { row: GIVEN_UP_ROW, name });
+        trace.may_give_up(0);
         trace.device(0, 0, UUID, 4096 * MIB);
         trace.alloc(0, SEGMENT, mebibytes * MIB);
         Loop { trace, address: SEGMENT }
@@ -50,14 +47,13 @@ impl Loop {
         let address = self.address;
         self.address += bytes;
         self.trace.now += 1000;
-        let origin = Origin::Hooked;
-        self.trace.event(0, Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin });
+        self.trace.block(0, address, bytes);
         address
     }
 
     fn free(&mut self, address: u64) {
         self.trace.now += 1000;
-        self.trace.event(0, Event::BlockFree { address, origin: Origin::Hooked });
+        self.trace.free_block(0, address);
     }
 
     /// The backward pass, which ends these, and the optimizer.

@@ -6,10 +6,9 @@ use memscope_core::report::{Instant, Style, text};
 use memscope_wire::{Category, Event, MemoryKind, Origin};
 use proptest::prelude::*;
 
-use crate::trace::{Trace, UUID};
+use crate::trace::{GIVEN_UP_ROW, Trace, UUID};
 
 const MIB: u64 = 1 << 20;
-const GIVEN_UP_ROW: u16 = 90;
 const SEGMENT: u64 = 0x10_0000_0000;
 const WEIGHTS: u64 = 100 * MIB;
 
@@ -27,9 +26,7 @@ impl Loop {
     fn in_segment(bytes: u64) -> Loop {
         let mut trace = Trace::new(&["python", "train.py"], None);
         trace.process(0, 31);
-        let mut name = [0; 40];
-        name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
-        trace.event(0, Event::Function { row: GIVEN_UP_ROW, name });
+        trace.may_give_up(0);
         trace.device(0, 0, UUID, 4096 * MIB);
         trace.alloc(0, SEGMENT, bytes);
         let mut training = Loop { trace, next: SEGMENT };
@@ -42,14 +39,13 @@ impl Loop {
         let address = self.next;
         self.next += bytes;
         self.trace.now += 1000;
-        let origin = Origin::Hooked;
-        self.trace.event(0, Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin });
+        self.trace.block(0, address, bytes);
         address
     }
 
     fn free(&mut self, address: u64) {
         self.trace.now += 1000;
-        self.trace.event(0, Event::BlockFree { address, origin: Origin::Hooked });
+        self.trace.free_block(0, address);
     }
 
     fn tag(&mut self, address: u64, category: Category) {

@@ -6,16 +6,10 @@ use memscope_core::profile::{self, Profile};
 use memscope_core::report::{Instant, Style, finding};
 use memscope_wire::{Category, Event, MemoryKind, Origin};
 
-use crate::trace::{ALLOC_ROW, Trace, UUID, UUID_TEXT};
+use crate::trace::{ALLOC_ROW, GIVEN_UP_ROW, Trace, UUID, UUID_TEXT};
 
 const MIB: u64 = 1 << 20;
-/// The row of the function by which PyTorch says that it has given up.
-const GIVEN_UP_ROW: u16 = 90;
 const SEGMENT: u64 = 0x10_0000_0000;
-
-fn block(trace: &mut Trace, address: u64, bytes: u64) {
-    trace.event(0, Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin: Origin::Hooked });
-}
 
 fn refused(trace: &mut Trace, row: u16, requested: u64) {
     let (memory, total) = (MemoryKind::Device, 1024 * MIB);
@@ -31,15 +25,13 @@ fn line(trace: &mut Trace, text: &str) {
 fn program() -> Trace {
     let mut trace = Trace::new(&["python", "train.py"], None);
     trace.process(0, 31);
-    let mut name = [0; 40];
-    name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
-    trace.event(0, Event::Function { row: GIVEN_UP_ROW, name });
+    trace.may_give_up(0);
     trace.device(0, 0, UUID, 1024 * MIB);
     trace.step(0, 1);
     trace.phase(0, "forward");
     trace.alloc(0, SEGMENT, 700 * MIB);
     for offset in [0, 200, 550] {
-        block(&mut trace, SEGMENT + offset * MIB, 100 * MIB);
+        trace.block(0, SEGMENT + offset * MIB, 100 * MIB);
     }
     // Far from other events, so that it is exact.
     trace.now += 50_000_000;
@@ -85,7 +77,7 @@ fn oom(findings: &[Finding]) -> &Oom {
 fn an_error_that_reached_the_program_is_told_once_with_its_line_and_its_cause() {
     let mut trace = program();
     gives_up(&mut trace);
-    trace.event(0, Event::BlockFree { address: SEGMENT, origin: Origin::Hooked });
+    trace.free_block(0, SEGMENT);
     trace.ended(0);
     trace.end(1);
     let findings = findings(&trace);
@@ -144,7 +136,7 @@ fn a_refusal_that_the_allocator_overcomes_is_no_error() {
     let mut trace = program();
     refused(&mut trace, ALLOC_ROW, 300 * MIB);
     trace.alloc(0, 0x20_0000_0000, 300 * MIB);
-    block(&mut trace, 0x20_0000_0000, 300 * MIB);
+    trace.block(0, 0x20_0000_0000, 300 * MIB);
     trace.ended(0);
     trace.end(0);
     let kinds: Vec<&str> = findings(&trace).iter().map(|finding| finding.detail.kind()).collect();
@@ -290,9 +282,7 @@ fn the_first_refusal_of_a_frameworks_process_waits_for_its_word() {
     let start = || {
         let mut trace = Trace::new(&["python", "train.py"], None);
         trace.process(0, 31);
-        let mut name = [0; 40];
-        name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
-        trace.event(0, Event::Function { row: GIVEN_UP_ROW, name });
+        trace.may_give_up(0);
         trace.device(0, 0, UUID, 1024 * MIB);
         let (device, memory) = (memscope_wire::event::NO_DEVICE, MemoryKind::Pageable);
         trace.event(0, Event::Alloc { address: 64, bytes: 8, requested: 8, stream: 0, device, row: 80, memory });

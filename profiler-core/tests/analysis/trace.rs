@@ -22,6 +22,8 @@ pub struct Trace {
 
 /// The row that [`Trace::process`] names cuMemAlloc_v2.
 pub const ALLOC_ROW: u16 = 3;
+/// The row of PyTorch's function of [`Trace::may_give_up`].
+pub const GIVEN_UP_ROW: u16 = 90;
 
 impl Trace {
     pub fn new(command: &[&str], simulated: Option<&str>) -> Trace {
@@ -103,6 +105,24 @@ impl Trace {
 
     pub fn free(&mut self, process: u32, address: u64) -> u64 {
         self.event(process, Event::Free { address, stream: 0, row: 4 })
+    }
+
+    /// The process has PyTorch's function by which it says that it has given up: [`GIVEN_UP_ROW`].
+    pub fn may_give_up(&mut self, process: u32) {
+        let mut name = [0; 40];
+        name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
+        self.event(process, Event::Function { row: GIVEN_UP_ROW, name });
+    }
+
+    /// A framework's block.
+    pub fn block(&mut self, process: u32, address: u64, bytes: u64) {
+        let origin = Origin::Hooked;
+        self.event(process, Event::BlockAlloc { address, bytes, requested: bytes, stream: 0, origin });
+    }
+
+    /// It ends.
+    pub fn free_block(&mut self, process: u32, address: u64) {
+        self.event(process, Event::BlockFree { address, origin: Origin::Hooked });
     }
 
     pub fn push(&mut self, process: u32, scope: &str) {

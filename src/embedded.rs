@@ -1,4 +1,4 @@
-//! The libraries that the binary carries, and the folder to which it writes them.
+//! The libraries that the binary carries, and the folder to which it writes them; under which names loaders find them: [`preload`].
 //!
 //! Owns: `$XDG_CACHE_HOME/memscope/<hash>/` (else `~/.cache`, else the temporary folder; a path that the
 //! loader's variables cannot carry is passed over). Each file is written under another
@@ -12,18 +12,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+pub mod preload;
+
 static INTERPOSER: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_INTERPOSER"));
 static SIMULATOR: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_SIMULATOR"));
 static RUNTIME: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_RUNTIME"));
 
 /// The libraries on disk.
 pub struct Libraries {
-    /// The interposer, to be preloaded.
+    /// The interposer.
     pub interposer: PathBuf,
+    /// The folder in which loaders find what is preloaded: the interposer and one file under each of [`RUNTIME_NAMES`].
+    pub preload: PathBuf,
     /// Folder with the simulated libcuda.so.1, libcuda.so and libnvidia-ml.so.1.
     pub simulator: PathBuf,
-    /// Folder with the simulated CUDA libraries above the driver: one file under each of [`RUNTIME_NAMES`].
-    pub runtime: PathBuf,
 }
 
 /// Characters that a path in LD_PRELOAD or LD_LIBRARY_PATH cannot have: they separate, or begin a name to be expanded.
@@ -32,6 +34,10 @@ const SEPARATORS: &[u8] = b" :;$\t\n";
 /// Names under which the simulator is found by programs: cudarc looks for libcuda.so first, runtimes for libcuda.so.1.
 const SIMULATOR_NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"];
 
+/// File of the interposer.
+pub const INTERPOSER_FILE: &str = "libmemscope_interposer.so";
+
+/// File of the simulated CUDA libraries above the driver, in the folder `runtime`.
 const RUNTIME_FILE: &str = "libmemscope_runtime.so";
 
 /// Names under which PyTorch's libraries ask for the CUDA libraries above the driver, in CUDA 12 and 13.
@@ -67,7 +73,7 @@ pub fn install() -> Result<Libraries> {
     let folder = cache_folder()?.join(format!("{:016x}", fingerprint()));
     let simulator = folder.join("simulator");
     make_folder(&simulator)?;
-    let interposer = folder.join("libmemscope_interposer.so");
+    let interposer = folder.join(INTERPOSER_FILE);
     install_file(&interposer, INTERPOSER)?;
     for name in SIMULATOR_NAMES {
         install_file(&simulator.join(name), SIMULATOR)?;
@@ -75,10 +81,8 @@ pub fn install() -> Result<Libraries> {
     let runtime = folder.join("runtime");
     make_folder(&runtime)?;
     install_file(&runtime.join(RUNTIME_FILE), RUNTIME)?;
-    for name in RUNTIME_NAMES {
-        install_link(&runtime.join(name), RUNTIME_FILE)?;
-    }
-    Ok(Libraries { interposer, simulator, runtime })
+    let preload = preload::install(&folder)?;
+    Ok(Libraries { interposer, preload, simulator })
 }
 
 /// The interposer's bytes, for checks that need not write it.
@@ -158,7 +162,7 @@ fn install_file(path: &Path, content: &[u8]) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// A link to a file of the same folder: the loader takes all names for one library only if they lead to one file.
+/// A link: the loader takes all names for one library only if they lead to one file.
 fn install_link(path: &Path, target: &str) -> Result<()> {
     if fs::read_link(path).is_ok_and(|present| present == Path::new(target)) {
         return Ok(());

@@ -11,7 +11,7 @@ use memscope_core::session::orphaned_logs;
 use memscope_core::telemetry::Poller;
 
 use crate::arguments::DoctorArguments;
-use crate::launch::preflight;
+use crate::launch::{glibc, preflight};
 use crate::output::print;
 use crate::{driver, embedded};
 
@@ -36,7 +36,8 @@ struct Check {
 
 /// Prints one line a check, with what to do below it. Status 1 when recording cannot work.
 pub fn doctor(arguments: DoctorArguments) -> Result<i32> {
-    let mut checks = vec![driver_check(), nvml_check(), permissions(), shared_memory(), cache(), glibc(), discovery()];
+    let mut checks =
+        vec![driver_check(), nvml_check(), permissions(), shared_memory(), cache(), c_library(), discovery()];
     checks.extend(arguments.program.as_deref().map(program));
     let mut text = String::new();
     for check in &checks {
@@ -177,11 +178,11 @@ fn cache() -> Check {
     }
 }
 
-fn glibc() -> Check {
+fn c_library() -> Check {
     let subject = "glibc";
     let shown =
         |version: Option<(u32, u32)>| version.map_or("?".to_string(), |(major, minor)| format!("{major}.{minor}"));
-    let (floor, present) = (preflight::glibc_floor(), preflight::glibc_present());
+    let (floor, present) = (glibc::floor(), glibc::present());
     let finding = format!("{} here, the interposer needs {}", shown(present), shown(floor));
     if present.is_some() && present >= floor {
         return Check { subject, health: Health::Good, finding, advice: None };

@@ -8,7 +8,7 @@ use std::path::Path;
 use memscope_wire::env as names;
 
 use crate::arguments::{RecordArguments, Stacks};
-use crate::embedded::{Libraries, RUNTIME_NAMES};
+use crate::embedded::{INTERPOSER_FILE, Libraries, RUNTIME_NAMES};
 
 /// One variable to set.
 pub struct Variable {
@@ -34,13 +34,13 @@ pub fn variables(record: &RecordArguments, libraries: &Libraries, session: &Path
     if std::env::var_os(names::NVTX_INJECTION).is_none_or(|other| other.is_empty()) {
         all.push(Variable { name: names::NVTX_INJECTION, value: libraries.interposer.clone().into() });
     }
-    let mut preload = libraries.interposer.clone().into_os_string();
+    let mut preload = libraries.preload.join(INTERPOSER_FILE).into_os_string();
     if let Some(devices) = simulated(record) {
         for name in RUNTIME_NAMES {
             preload.push(":");
             preload.push(name);
         }
-        let mut folders = libraries.runtime.clone().into_os_string();
+        let mut folders = libraries.preload.clone().into_os_string();
         folders.push(":");
         folders.push(&libraries.simulator);
         all.push(prepend("LD_LIBRARY_PATH", &folders));

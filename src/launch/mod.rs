@@ -1,11 +1,12 @@
 //! Starts the program, passes signals on, waits for it.
 //!
-//! Owns: everything between memscope and the program's process: the check before the start ([`preflight`]), the environment
+//! Owns: everything between memscope and the program's process: the check before the start ([`preflight`], [`glibc`]), the environment
 //! ([`environment`]), what is put back for the program ([`inherited`]), the job whose part it is ([`job`]), the signals ([`signals`]), the wait; and, under `--tui`,
 //! the program's terminal ([`terminal`]). Refuses: to touch the program's terminal and descriptors otherwise: it inherits them as
 //! they are.
 
 pub mod environment;
+pub mod glibc;
 pub mod inherited;
 pub mod job;
 pub mod preflight;
@@ -36,8 +37,8 @@ pub fn start(
         command.split_first().ok_or_else(|| Failure::usage("no program given: put it after `--`"))?;
     let mut child = Command::new(program);
     child.args(arguments);
-    let dies = preflight::dies_of_preloads(program);
-    for variable in variables.iter().filter(|variable| !(dies && variable.name == "LD_PRELOAD")) {
+    let harms = |variable: &&Variable| variable.name == "LD_PRELOAD" && preflight::dies_of(&variable.value, program);
+    for variable in variables.iter().filter(|variable| !harms(variable)) {
         child.env(variable.name, &variable.value);
     }
     let inherited = *inherited;

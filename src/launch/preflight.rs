@@ -9,9 +9,12 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use object::Endianness;
 use object::elf::{FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, LittleEndian};
+
+use super::glibc;
+use crate::embedded::preload;
 
 /// How many `#!` lines are followed.
 const MAX_INTERPRETERS: usize = 4;
@@ -22,10 +25,14 @@ pub fn obstacle(program: &OsStr) -> Option<String> {
     privileges(&path).or_else(|| format_of(&path, &content))
 }
 
-/// True for a program whose loader ends it when a preload does not fit: musl's, which has no part of what the interposer needs of
-/// glibc.
-pub fn dies_of_preloads(program: &OsStr) -> bool {
-    file(program).and_then(|(_, content)| loader(&content)).is_some_and(|loader| loader.contains("musl"))
+/// True for a program whose loader would end it because what is at `preload` does not fit: one of an old glibc, and musl's where the
+/// path does not keep it away.
+pub fn dies_of(preload: &OsStr, program: &OsStr) -> bool {
+    let Some(loader) = file(program).and_then(|(_, content)| loader(&content)) else { return false };
+    if loader.contains("musl") {
+        return !preload::is_for_fitting_loaders(preload.as_encoded_bytes());
+    }
+    glibc::obstacle(Path::new(&loader)).is_some()
 }
 
 /// The file that is loaded when `program` is started, behind its interpreters, and its beginning.
@@ -45,7 +52,7 @@ fn loader(content: &[u8]) -> Option<String> {
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, content).ok()?;
     let loader = segments.iter().find(|segment| segment.p_type(endian) == PT_INTERP)?;
-    Some(String::from_utf8_lossy(loader.data(endian, content).ok()?).into_owned())
+    Some(String::from_utf8_lossy(loader.data(endian, content).ok()?).trim_end_matches('\0').to_owned())
 }
 
 /// Where the program is: as given when it holds a slash, else along PATH.
@@ -103,67 +110,26 @@ fn format_of(path: &Path, content: &[u8]) -> Option<String> {
         return Some(format!("{shown} is a 32-bit program; memscope follows 64-bit ones"));
     }
     let header = FileHeader64::<Endianness>::parse(content).ok()?;
-    let endian = header.endian().ok()?;
-    if header.e_machine.get(endian) != host_machine() {
+    if header.e_machine.get(header.endian().ok()?) != host_machine() {
         return Some(format!("{shown} is for another processor"));
     }
-    let segments = header.program_headers(endian, content).ok()?;
-    let Some(loader) = segments.iter().find(|segment| segment.p_type(endian) == PT_INTERP) else {
+    let Some(loader) = loader(content) else {
         return Some(format!(
             "{shown} is statically linked, so nothing can be preloaded into it; link it dynamically (programs that it \
              starts are followed)"
         ));
     };
-    let loader = String::from_utf8_lossy(loader.data(endian, content).ok()?).into_owned();
     if loader.contains("musl") {
-        return Some(format!("{shown} uses musl, and the interposer needs glibc; build it for glibc"));
+        return Some(format!(
+            "{shown} uses musl, and the interposer needs glibc; build it for glibc (programs of glibc that it starts are followed)"
+        ));
     }
-    glibc_too_old()
+    glibc::obstacle(Path::new(&loader))
 }
 
 /// The ELF machine number of this build.
 fn host_machine() -> object::elf::Machine {
     if cfg!(target_arch = "aarch64") { object::elf::EM_AARCH64 } else { object::elf::EM_X86_64 }
-}
-
-fn glibc_too_old() -> Option<String> {
-    let (floor, present) = (glibc_floor()?, glibc_present()?);
-    (present < floor).then(|| {
-        format!(
-            "this system has glibc {}.{}, and the interposer of this build needs {}.{}; build memscope on this system",
-            present.0, present.1, floor.0, floor.1
-        )
-    })
-}
-
-/// The glibc of this system.
-pub fn glibc_present() -> Option<(u32, u32)> {
-    // SAFETY: returns a static, terminated string.
-    let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
-    parse_version(version.to_str().ok()?)
-}
-
-/// The newest glibc symbol version that the embedded interposer asks for.
-pub fn glibc_floor() -> Option<(u32, u32)> {
-    let content = crate::embedded::interposer();
-    let header = FileHeader64::<LittleEndian>::parse(content).ok()?;
-    let sections = header.sections(LittleEndian, content).ok()?;
-    let (mut needs, strings) = sections.gnu_verneed(LittleEndian, content).ok().flatten()?;
-    let strings = sections.strings(LittleEndian, content, strings).ok()?;
-    let mut newest = None;
-    while let Some((_, mut versions)) = needs.next().ok().flatten() {
-        while let Some(version) = versions.next().ok().flatten() {
-            let name = version.name(LittleEndian, strings).ok()?;
-            let number = std::str::from_utf8(name).ok().and_then(|name| name.strip_prefix("GLIBC_"));
-            newest = newest.max(number.and_then(parse_version));
-        }
-    }
-    newest
-}
-
-fn parse_version(text: &str) -> Option<(u32, u32)> {
-    let mut parts = text.split('.');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -187,11 +153,5 @@ mod tests {
     #[test]
     fn an_ordinary_program_has_no_obstacle() {
         assert_eq!(obstacle(OsStr::new("sh")), None);
-    }
-
-    #[test]
-    fn the_interposer_names_its_glibc() {
-        let floor = glibc_floor().expect("the interposer links glibc");
-        assert!(floor >= (2, 2), "{floor:?}");
     }
 }

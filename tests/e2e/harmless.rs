@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use crate::memscope::{Place, number, stderr, stdout};
 
 /// Says that something was not tried here, past the test harness, which hides what passing tests print.
-fn skip(what: &str) {
+pub fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {what}");
 }
 

@@ -12,6 +12,7 @@
 //! | `lookups.rs` | C programs that reach the driver in each of the three ways |
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
 //! | `harmless.rs` | programs without CUDA as they are without memscope; hostile places; why nothing was captured |
+//! | `loaders.rs` | programs of other loaders (musl, 32 bits, an old glibc) and of sanitizers |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `native.rs` | stacks of machine code: functions and lines of C++ and Rust |
@@ -48,6 +49,7 @@ mod harmless;
 mod house;
 mod kill;
 mod ledger;
+mod loaders;
 mod lookups;
 mod memscope;
 mod native;

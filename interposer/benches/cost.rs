@@ -193,7 +193,11 @@ fn main() {
             for (reader, read) in [(Reader::Memscope, "memscope recording"), (Reader::Nobody, "nobody recording")] {
                 let [hooks, all, processor] = call_cost(threads, pace, reader, &logs);
                 // What a user of `memscope run` pays.
-                let goal = matches!((pace, reader), (Pace::Bursts, Reader::Memscope)).then_some(if threads == 1 { 25.0 } else { 60.0 });
+                let goal = matches!((pace, reader), (Pace::Bursts, Reader::Memscope)).then_some(if threads == 1 {
+                    25.0
+                } else {
+                    60.0
+                });
                 report(&format!("  {paced}, {read}: mean"), "ns", goal, &all);
                 report(&format!("  {paced}, {read}: mean, processor time"), "ns", None, &processor);
                 report(&format!("  {paced}, {read}: median batch"), "ns", None, &hooks);

@@ -2,20 +2,25 @@
 //!
 //! Such a filter usually allows what its author knows of, and ends the process at anything else. So from the moment at which a
 //! program prepares one, this library makes no system call that it can do without: a log that is not open yet is opened just
-//! before, if a driver is loaded; the file grows no more by itself (memscope does it while it records).
+//! before, if a driver is loaded; the file grows no more by itself (memscope does it while it records). Where the filter is
+//! seccomp's strict mode, or the log's clock may need a call, time stands still in the log; so it does when the program forbids the
+//! time-stamp counter (PR_SET_TSC).
 //! Filters that came with the process are made for any program, and count for nothing.
 //!
 //! Owns: that moment. Refuses: everything else of prctl, by jumping to the real one with all its arguments; programs that make the
 //! system call themselves are not seen.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_ulong};
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
 use memscope_wire::log::Refusal;
 
 use crate::linker::Function;
-use crate::{creation, module, state};
+use crate::{clock, creation, module, state};
+
+const PR_SET_TSC: c_int = 26;
+const PR_TSC_SIGSEGV: c_ulong = 2;
 
 static REAL: Function = Function::next(c"prctl");
 
@@ -57,11 +62,22 @@ pub unsafe extern "C" fn prctl(option: c_int) -> c_int {
     )
 }
 
-extern "C" fn prepare(option: c_int) -> *mut core::ffi::c_void {
-    // Without privileges the one must come before the other.
-    if matches!(option, libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS) && !is_confined() && creation::is_asked_for()
-    {
-        confine();
+extern "C" fn prepare(option: c_int, value: c_ulong) -> *mut core::ffi::c_void {
+    match option {
+        // Without privileges the one must come before the other.
+        libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS => {
+            if !is_confined() && creation::is_asked_for() {
+                confine();
+            }
+            if option == libc::PR_SET_SECCOMP && value == libc::SECCOMP_MODE_STRICT as c_ulong {
+                state::stop_the_clock();
+            }
+        }
+        PR_SET_TSC if value == PR_TSC_SIGSEGV => {
+            state::stop_the_clock();
+            clock::forbid_the_counter();
+        }
+        _ => {}
     }
     REAL.find()
 }
@@ -70,8 +86,8 @@ extern "C" fn prepare(option: c_int) -> *mut core::ffi::c_void {
 fn confine() {
     let errno = crate::driver::preserving_errno;
     errno(|| {
-        if module::driver_came() {
-            state::recording();
+        if module::driver_came() || state::already_recording().is_some() {
+            state::get_ready_for_a_filter();
         } else {
             state::end_without_a_log(Refusal::Filter);
         }

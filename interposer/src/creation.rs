@@ -18,7 +18,7 @@ use memscope_wire::log::{
 use memscope_wire::{Event, LogHeader, env};
 
 use crate::state::State;
-use crate::{clock, confinement, framework, log, system, table, thread};
+use crate::{clock, framework, log, system, table, thread};
 
 /// Where the descriptor is moved to: below the usual soft limit of 1024, above what programs reach.
 const LOWEST_DESCRIPTOR: c_int = 960;
@@ -209,14 +209,12 @@ impl Name {
 
 /// Opens the log. The error says why there is none, where that can be told.
 fn open(state: &State, path: &mut Path, name: &Name) -> Result<(), Option<Refusal>> {
-    if confinement::is_confined() {
-        return Err(None);
-    }
     let (descriptor, exec_count) = create_file(path, name)?;
     let Some((log, capacity)) = map_header(state, descriptor) else {
         system::close(descriptor);
         system::unlink(path.as_c_str());
-        return Err(Some(Refusal::AddressSpace));
+        let limited = system::limit(libc::RLIMIT_AS) != libc::RLIM64_INFINITY;
+        return Err(Some(if limited { Refusal::AddressSpace } else { Refusal::Denied }));
     };
     state.capacity.store(capacity, Relaxed);
     let (device, inode) = system::identity(descriptor).unwrap_or((0, 0));
@@ -260,10 +258,12 @@ fn create_file(path: &mut Path, name: &Name) -> Result<(c_int, u32), Option<Refu
                 system::set_mode(descriptor, 0o600);
                 let refusal = if system::limit(libc::RLIMIT_FSIZE) < HEADER_BYTES as u64 {
                     Refusal::FileSize
-                } else if system::allocate(descriptor, 0, HEADER_BYTES as u64).is_err() {
-                    Refusal::Room
                 } else {
-                    return Ok((descriptor, exec_count));
+                    match system::allocate(descriptor, 0, HEADER_BYTES as u64) {
+                        Ok(()) => return Ok((descriptor, exec_count)),
+                        Err(system::Errno(libc::ENOSPC | libc::EDQUOT)) => Refusal::Room,
+                        Err(_) => Refusal::Denied,
+                    }
                 };
                 system::close(descriptor);
                 system::unlink(path.as_c_str());

@@ -137,9 +137,7 @@ pub fn populate(state: &State, header: &LogHeader, first: u64) {
     // SAFETY: the step lies in the mapping and in the allocated part of the file, and its content does not change.
     unsafe {
         let address = (&raw const *header).cast::<u8>().add(HEADER_BYTES + first as usize * SLOT_BYTES);
-        if confinement::is_confined() {
-            // Page faults do it.
-        } else if first < state.grown.load(Relaxed) {
+        if first < state.grown.load(Relaxed) {
             system::advise(address.cast_mut(), bytes, MADV_POPULATE_WRITE);
         } else {
             for page in [address, address.add(bytes as usize - PAGE_BYTES)] {
@@ -149,12 +147,10 @@ pub fn populate(state: &State, header: &LogHeader, first: u64) {
     }
 }
 
-/// Allocates the file's space up to slot `end`, and refreshes the clock's calibration. False when that cannot be done, or not
-/// without a system call that could end the program.
+/// Allocates the file's space up to slot `end`, and refreshes the clock's calibration. False when that cannot be done.
 fn grow(state: &State, header: &LogHeader, end: u64) -> bool {
     header.allocated.0.load(Acquire) >= end
-        || !confinement::is_confined()
-            && creation::with_descriptor(state, |descriptor| grow_file(state, header, end, descriptor)).unwrap_or(false)
+        || creation::with_descriptor(state, |descriptor| grow_file(state, header, end, descriptor)).unwrap_or(false)
 }
 
 /// The same, with a descriptor of the file.
@@ -179,7 +175,7 @@ pub fn grow_file(state: &State, header: &LogHeader, end: u64, descriptor: c_int)
 }
 
 /// Stores a second calibration of the clock in the header.
-fn refresh_calibration(state: &State, header: &LogHeader) {
+pub fn refresh_calibration(state: &State, header: &LogHeader) {
     let (ticks, nanoseconds) = clock::calibrate(state.clock.load(Relaxed));
     header.last_ticks.0.store(ticks, Relaxed);
     header.last_nanoseconds.0.store(nanoseconds, Release);
@@ -207,8 +203,11 @@ extern "C" fn close() {
         // SAFETY: `already_recording` gives the mapped log.
         let header = unsafe { &*log };
         settle_lost(state, header);
-        refresh_calibration(state, header);
-        header.closed_nanoseconds.0.store(clock::nanoseconds(libc::CLOCK_MONOTONIC), Release);
+        if !confinement::is_confined() {
+            refresh_calibration(state, header);
+        }
+        // In a program that filters its system calls: when it began to.
+        header.closed_nanoseconds.0.store(header.last_nanoseconds.0.load(Relaxed), Release);
     } else if module::driver_came() {
         state::end_without_a_log(if dlopen::bound_deeply() { Refusal::DeepBind } else { Refusal::NotCalled });
     }

@@ -10,11 +10,11 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 use memscope_wire::LogHeader;
-use memscope_wire::log::Refusal;
+use memscope_wire::log::{CLOCK_TSC, Refusal};
 
 use crate::creation::{self, Path};
 use crate::names::Sent;
-use crate::{clock, confinement, stack, system};
+use crate::{clock, confinement, log, stack, system};
 
 /// What is known about this process's log. All zero means: nothing yet.
 #[repr(C)]
@@ -110,6 +110,24 @@ pub fn end_without_a_log(refusal: Refusal) {
         && state.decision.compare_exchange(UNDECIDED, OFF, AcqRel, Acquire).is_ok()
     {
         creation::leave(state, refusal);
+    }
+}
+
+/// Opens the log if it is not open, and takes what will be needed of the clocks later, when no call may be made.
+pub fn get_ready_for_a_filter() {
+    if let Some((state, log)) = recording() {
+        // SAFETY: `recording` gives the mapped log.
+        log::refresh_calibration(state, unsafe { &*log });
+        if state.clock.load(Relaxed) != CLOCK_TSC {
+            stop_the_clock();
+        }
+    }
+}
+
+/// Lets the log's time stand still, if there is a log: reading its clock would end the program from now on.
+pub fn stop_the_clock() {
+    if let Some((state, _)) = already_recording() {
+        state.clock.store(clock::stop(state.clock.load(Relaxed)), Relaxed);
     }
 }
 

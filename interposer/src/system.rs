@@ -1,10 +1,12 @@
 //! System calls, made directly: they leave `errno` alone and no other preloaded library sees or changes them.
 //!
 //! Owns: the calls that the writer of the log needs, with their results as `Result<usize, errno>`. Refuses: anything that a
-//! hook needs on its fast path.
+//! hook needs on its fast path; every call in a program that filters its system calls, which is answered as if it were forbidden.
 
 use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
+
+use crate::confinement;
 
 /// An error number of the kernel, positive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,6 +18,9 @@ type Outcome = Result<usize, Errno>;
 /// As the system call with that number demands.
 #[inline(never)]
 unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Outcome {
+    if confinement::is_confined() {
+        return Err(Errno(libc::EPERM));
+    }
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
     // SAFETY: the x86-64 system call convention; the caller answers for the arguments.
@@ -244,6 +249,14 @@ pub fn can_read(address: usize) -> bool {
     // SAFETY: the kernel reads eight bytes, or says that it cannot.
     let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_CHANGE, address, 0, size_of::<u64>(), 0, 0]) };
     answer != Err(Errno(libc::EFAULT))
+}
+
+/// Now, in nanoseconds of a POSIX clock, asked of the kernel itself; 0 when it does not tell.
+pub fn nanoseconds(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    let _ = unsafe { call(libc::SYS_clock_gettime, [clock as usize, &raw mut time as usize, 0, 0, 0, 0]) };
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
 /// True when the program has made reading the time-stamp counter an error (prctl PR_SET_TSC).

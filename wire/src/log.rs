@@ -38,6 +38,8 @@ pub enum Refusal {
     FileSize,
     /// There was no address space for the log.
     AddressSpace,
+    /// The system denied a call that a log needs.
+    Denied,
     /// The process was about to give itself a filter of system calls (seccomp), which may end it at any that is not its own, and
     /// had not loaded a driver by then.
     Filter,
@@ -49,10 +51,11 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Refusal; 6] = [
+    pub const ALL: [Refusal; 7] = [
         Refusal::Room,
         Refusal::FileSize,
         Refusal::AddressSpace,
+        Refusal::Denied,
         Refusal::Filter,
         Refusal::NotCalled,
         Refusal::DeepBind,
@@ -64,6 +67,7 @@ impl Refusal {
             Refusal::Room => "room",
             Refusal::FileSize => "filesize",
             Refusal::AddressSpace => "addressspace",
+            Refusal::Denied => "denied",
             Refusal::Filter => "filter",
             Refusal::NotCalled => "notcalled",
             Refusal::DeepBind => "deepbind",

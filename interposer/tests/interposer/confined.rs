@@ -102,3 +102,93 @@ fn what_has_no_room_behind_a_filter_is_counted() {
         assert_eq!(log.records().iter().filter(|record| record.kind() != 0).count() as u64, log.allocated());
     }
 }
+
+/// Runs silent.c both ways, with native stacks too; the folder of its logs for each.
+fn silent(arguments: [&str; 3]) -> Vec<std::path::PathBuf> {
+    let folder = driver("");
+    let program = program("silent", &["-Wl,-z,now", "-L", folder.to_str().unwrap(), "-lcuda"]);
+    let both = [None, Some("native")].map(|stacks| {
+        let (logs, output) = compare(&program, &folder, &arguments, |command| {
+            stacks.map(|stacks| command.env(memscope_wire::env::STACKS, stacks));
+        });
+        (output.status.code() != Some(99)).then(|| {
+            assert_eq!(
+                (output.status.code(), output.stdout.as_slice()),
+                (Some(3), &b"unharmed\n"[..]),
+                "{arguments:?}"
+            );
+            logs
+        })
+    });
+    if both.contains(&None) {
+        stage::skip(&format!("a program that takes calls away from itself: {arguments:?} is not allowed here"));
+    }
+    both.into_iter().flatten().collect()
+}
+
+/// Sizes of all allocations of a log, and how many frees it has.
+fn calls(log: &Log) -> (Vec<u64>, usize) {
+    let sizes = log.events().into_iter().filter_map(|event| match event {
+        Event::Alloc { bytes, .. } => Some(bytes),
+        _ => None,
+    });
+    (sizes.collect(), log.events().iter().filter(|event| matches!(event, Event::Free { .. })).count())
+}
+
+#[test]
+fn a_program_that_may_only_write_and_end_is_recorded_to_its_last_call() {
+    for what in ["strict", "filter", "tsc"] {
+        for folder in silent([what, "", "late"]) {
+            let log = only_log(&folder);
+            assert_eq!(calls(&log), ([vec![100; 10], vec![200; 500]].concat(), 510), "{what}");
+            assert_eq!((log.dropped(), log.faults()), (0, 0), "{what}");
+            let times: Vec<u64> = log.records().iter().map(|record| record.ticks).collect();
+            assert!(times.is_sorted(), "{what}: one thread, so that time does not go back");
+        }
+        // A driver is linked, so the log is opened before.
+        for folder in silent([what, "", "first"]) {
+            assert_eq!(calls(&only_log(&folder)), (vec![200; 500], 500), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_program_under_a_filter_of_others_lives_without_any_call_that_a_log_needs() {
+    let calls_of_the_library: [(libc::c_long, &[Refusal]); 22] = [
+        (libc::SYS_openat, &[]),
+        (libc::SYS_close, &[]),
+        (libc::SYS_read, &[]),
+        (libc::SYS_pread64, &[]),
+        // Not even the page on which it would be noted that there is no log.
+        (libc::SYS_mmap, &[]),
+        (libc::SYS_munmap, &[]),
+        (libc::SYS_madvise, &[]),
+        (libc::SYS_fallocate, &[Refusal::Denied]),
+        (libc::SYS_fcntl, &[]),
+        (libc::SYS_fchmod, &[]),
+        (libc::SYS_fstat, &[]),
+        (libc::SYS_stat, &[]),
+        (libc::SYS_readlink, &[]),
+        (libc::SYS_prlimit64, &[]),
+        (libc::SYS_rt_sigprocmask, &[]),
+        (libc::SYS_gettid, &[]),
+        (libc::SYS_getppid, &[]),
+        (libc::SYS_sched_yield, &[]),
+        (libc::SYS_unlink, &[]),
+        (libc::SYS_prctl, &[]),
+        (libc::SYS_process_vm_readv, &[]),
+        (libc::SYS_clock_gettime, &[]),
+    ];
+    for (number, reasons) in calls_of_the_library {
+        for folder in silent(["deny", &number.to_string(), "first"]) {
+            assert_eq!(refusals(&folder), reasons, "{number}");
+            let without_a_log = [libc::SYS_openat, libc::SYS_mmap, libc::SYS_fallocate].contains(&number);
+            let found: Vec<_> = logs(&folder).iter().map(calls).collect();
+            let expected = if without_a_log { vec![] } else { vec![(vec![200; 500], 500)] };
+            assert_eq!(found, expected, "{number}");
+        }
+        for folder in silent(["deny", &number.to_string(), "late"]) {
+            assert_eq!(calls(&only_log(&folder)), ([vec![100; 10], vec![200; 500]].concat(), 510), "{number}");
+        }
+    }
+}

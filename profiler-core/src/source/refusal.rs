@@ -7,8 +7,15 @@ use std::path::Path;
 use memscope_wire::log::Refusal;
 
 /// From what explains most to what explains least.
-const BY_WEIGHT: [Refusal; 6] =
-    [Refusal::DeepBind, Refusal::Room, Refusal::FileSize, Refusal::AddressSpace, Refusal::NotCalled, Refusal::Filter];
+const BY_WEIGHT: [Refusal; 7] = [
+    Refusal::DeepBind,
+    Refusal::Room,
+    Refusal::FileSize,
+    Refusal::AddressSpace,
+    Refusal::Denied,
+    Refusal::NotCalled,
+    Refusal::Filter,
+];
 
 /// The refusals in a folder of logs, and how many processes each.
 pub(super) fn in_folder(folder: &Path) -> Vec<(Refusal, u32)> {
@@ -29,6 +36,10 @@ pub(crate) fn sentence(refusal: Refusal) -> &'static str {
         Refusal::Room => "there was no room for a log in shared memory; free some of /dev/shm",
         Refusal::FileSize => "the program's limit of the size of files leaves no room for a log; raise it (ulimit -f)",
         Refusal::AddressSpace => "the program's limit of address space leaves no room for a log; raise it (ulimit -v)",
+        Refusal::Denied => {
+            "the system denies the program a call that its log needs; allow mmap and fallocate in the filter of system calls \
+             (seccomp) under which it is started, and have shared memory on a file system that has fallocate"
+        }
         Refusal::Filter => {
             "the program filters its system calls (seccomp) and had no CUDA driver loaded before, so that nothing more could be \
              done in it"

@@ -370,6 +370,7 @@ fn an_empty_session_gives_the_reason_that_its_processes_left() {
         ("room", "no room for a log in shared memory"),
         ("filesize", "ulimit -f"),
         ("addressspace", "ulimit -v"),
+        ("denied", "fallocate"),
         ("filter", "seccomp"),
         ("notcalled", "loaded the CUDA driver and called no function"),
         ("deepbind", "MEMSCOPE_DEEPBIND=0"),

@@ -5,7 +5,7 @@
 
 use core::ops::Range;
 
-use crate::{confinement, system};
+use crate::system;
 
 /// Room for the path of a mapping: longer ones are cut.
 pub const PATH_BYTES: usize = 512;
@@ -34,9 +34,6 @@ impl Mapping {
 #[cold]
 #[inline(never)]
 pub fn find(address: usize) -> Option<Mapping> {
-    if confinement::is_confined() {
-        return None;
-    }
     let file = system::open(c"/proc/self/maps", libc::O_RDONLY | libc::O_CLOEXEC, 0).ok()?;
     let mut search = Search { address, ..Search::NOTHING };
     let mut line = [0; LINE_BYTES];

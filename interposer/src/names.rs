@@ -71,6 +71,11 @@ pub fn identify_text(text: &[u8]) -> TextId {
     state::recording().map_or(TextId::NONE, |(state, _)| identify_in(state, text))
 }
 
+/// True when the text with this hash is in the log.
+pub fn is_sent(id: TextId) -> bool {
+    state::recording().is_some_and(|(state, _)| state.sent.contains(id))
+}
+
 fn identify_in(state: &State, text: &[u8]) -> TextId {
     let id = TextId::of(text);
     if !id.is_none() && !state.sent.contains(id) && send(id, text) {

@@ -350,8 +350,8 @@ pub enum Event {
     /// The phase that follows is named by an NVTX range, and not by the program itself or a framework's shim: what the driver gives in
     /// it may be concluded from it.
     Ranges,
-    /// What the thread asks the driver for from now on, it asks for on behalf of this library, which keeps it for itself; `NONE` is
-    /// nobody in particular.
+    /// What the thread asks the driver for from now on, code of the file at this path asks for, as the kernel writes it; `NONE` is code
+    /// of no file.
     Owner { owner: TextId },
     /// What a hook could not do in this process, as a sentence for the report.
     Notice { text: TextId },

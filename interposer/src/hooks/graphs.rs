@@ -11,6 +11,7 @@ use memscope_wire::Event;
 
 use super::Properties;
 use crate::driver::{self, SUCCESS};
+use crate::owner;
 use crate::state::State;
 use crate::table::{FUNCTIONS, Row};
 
@@ -112,7 +113,11 @@ fn changed(row: Row, state: &State, device: u32) -> Option<Event> {
     let known = state.graph_bytes.get(device as usize)?;
     let bytes = driver::preserving_errno(|| driver::graph_bytes(device))?;
     driver::preserving_errno(|| driver::introduce(state, device));
-    (known.swap(bytes, Relaxed) != bytes).then_some(Event::GraphMemory { bytes, device, row: row as u16 })
+    if known.swap(bytes, Relaxed) == bytes {
+        return None;
+    }
+    owner::settle();
+    Some(Event::GraphMemory { bytes, device, row: row as u16 })
 }
 
 macro_rules! alloc_node {

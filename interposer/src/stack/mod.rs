@@ -18,7 +18,7 @@ mod frames;
 mod known;
 mod layout;
 mod lines;
-mod native;
+pub mod native;
 mod proof;
 mod text;
 

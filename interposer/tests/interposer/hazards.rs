@@ -137,6 +137,7 @@ fn a_driver_in_a_namespace_of_its_own_is_recorded_and_a_second_one_left_alone() 
     ];
     assert_eq!(log.story(), expected);
     assert_eq!(log.faults(), 2, "two functions of the second driver");
+    assert_eq!(log.owners(), [program("namespaces", &[]).display().to_string()]);
 }
 
 #[test]

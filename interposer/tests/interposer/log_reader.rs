@@ -94,7 +94,18 @@ impl Log {
         names.collect()
     }
 
-    /// Every event but Function and Text, in words, with names of rows and texts in their place.
+    /// Files whose code asked for what was allocated, where they change.
+    pub fn owners(&self) -> Vec<String> {
+        let texts = self.texts();
+        let owner = |event| match event {
+            Event::Owner { owner } if owner.is_none() => Some(String::new()),
+            Event::Owner { owner } => Some(String::from_utf8_lossy(&texts[&owner.0]).into_owned()),
+            _ => None,
+        };
+        self.events().into_iter().filter_map(owner).collect()
+    }
+
+    /// Every event but Function, Text and Owner, in words, with names of rows and texts in their place.
     pub fn story(&self) -> Vec<String> {
         let functions = self.functions();
         let texts = self.texts();
@@ -104,7 +115,7 @@ impl Log {
         };
         let tell = |event| {
             Some(match event {
-                Event::Text { .. } | Event::Function { .. } => return None,
+                Event::Text { .. } | Event::Function { .. } | Event::Owner { .. } => return None,
                 Event::Device { ordinal, total_bytes, uuid } => {
                     format!("device {ordinal}: {total_bytes} bytes, {}", uuid.escape_ascii())
                 }
@@ -116,7 +127,6 @@ impl Log {
                 Event::ObjectEnd { object, handle, row } => {
                     format!("{} {handle:x}: the {} ends", functions[&row], object.name())
                 }
-                Event::Owner { owner } => format!("owner {}", text(owner)),
                 Event::Alloc { address, bytes, requested, stream, device, row, memory } => format!(
                     "{} {address:x}: {bytes} of {requested} bytes, stream {stream:x}, device {}, {}",
                     functions[&row],

@@ -176,12 +176,8 @@ impl Model {
                 (thread.stack, thread.stack_in_part) = (self.stacks.number(node), !whole);
             }
             Event::Owner { owner } => {
-                let owner = self.names.number(owner);
-                let name = match self.names.text(owner).as_str() {
-                    "" => 0,
-                    owner => self.names.number_of(&format!("owner: {owner}")),
-                };
-                process.threads.entry(at.thread).or_default().owner = name;
+                let file = self.names.number(owner);
+                process.threads.entry(at.thread).or_default().owner = self.owners.of(file, &mut self.names);
             }
             Event::Notice { text } => {
                 let text = self.names.number(text);

@@ -24,8 +24,14 @@ impl Model {
         let thread = process.threads.get(&at.thread).copied().unwrap_or_default();
         self.doubts.stacks_in_part += u64::from(thread.stack_in_part);
         let of_driver = !allocation.is(flag::BLOCK) && allocation.memory != MemoryKind::Pageable;
+        let (name, function) = if of_driver {
+            (thread.owner.name, self.owners.call(allocation.function, thread.owner, &mut self.names))
+        } else {
+            (allocation.name, allocation.function)
+        };
         let allocation = Allocation {
-            name: if of_driver { thread.owner } else { allocation.name },
+            name,
+            function,
             birth_ticks: process.ticks.unwrap_or_default(),
             step: process.step,
             phase: process.phase,

@@ -18,6 +18,7 @@ mod mapping;
 mod memory;
 mod model;
 mod names;
+mod owner;
 mod process;
 mod registration;
 mod retry;

@@ -15,6 +15,7 @@ use crate::symbols::Symbols;
 use super::device::Device;
 use super::doubts::Doubts;
 use super::names::{Names, Scopes};
+use super::owner::Owners;
 use super::process::Process;
 use super::row::{Allocation, AllocationId};
 use super::simulation::Simulation;
@@ -28,6 +29,7 @@ pub struct Model {
     pub(crate) truncated: Option<String>,
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) names: Names,
+    pub(super) owners: Owners,
     pub(crate) scopes: Scopes,
     pub(crate) stacks: Stacks,
     /// What finds the lines behind addresses, where they are wanted.

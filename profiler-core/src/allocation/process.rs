@@ -14,6 +14,7 @@ use super::context::ObjectCount;
 use super::inference::Phases;
 use super::memory::Memory;
 use super::names::Scopes;
+use super::owner::Owner;
 use super::retry::Asked;
 use super::row::AllocationId;
 
@@ -32,8 +33,8 @@ pub(crate) struct Thread {
     pub stack_in_part: bool,
     /// The context in which it allocates; 0 while that is not known.
     pub context: u64,
-    /// For which library it asks the driver, a name; 0 is none in particular.
-    pub owner: u32,
+    /// Whose code asks the driver.
+    pub owner: Owner,
 }
 
 impl Thread {

@@ -326,7 +326,7 @@ pub struct AllocationRow {
     pub origin: Origin,
     /// Name from its tag; empty when there is none.
     pub name: String,
-    /// The driver's function; empty for a block.
+    /// The driver's function, and the file whose code asked for it: `cuMemAlloc_v2 from train`; empty for a block.
     pub function: String,
     /// Path of its scope; empty outside all scopes.
     pub scope: String,

@@ -20,7 +20,7 @@ use super::units;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     /// Name, else scope, where several are counted together with `*` for their numbers; else the driver's function, with the
-    /// size of each where there are several: `cuMemAlloc_v2, 64.00 MiB each`.
+    /// size of each where there are several: `cuMemAlloc_v2 from train, 64.00 MiB each`.
     pub name: String,
     /// What they are for.
     pub category: String,

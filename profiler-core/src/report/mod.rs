@@ -393,7 +393,7 @@ pub struct LargeAllocation {
     pub step: Option<u64>,
     /// When it was made.
     pub time_s: f64,
-    /// The driver's function; `null` for a block.
+    /// The driver's function, and the file whose code asked for it: `cuMemAlloc_v2 from train`; `null` for a block.
     pub function: Option<String>,
     /// The program's line that made it, where that was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -32,6 +32,7 @@ use super::frames::Hash;
 use super::known::{Known, Node};
 use super::{CUT, DEEPEST, LOST, Place};
 use crate::system;
+pub use maps::PATH_BYTES;
 use modules::Modules;
 use rule::{Registers, Rule, Step, Way};
 pub use unload::generation;
@@ -122,27 +123,67 @@ fn registers() -> Registers {
     Registers { instruction, stack, frame }
 }
 
+/// The innermost place of the program in the calling thread's stack for which `wanted` holds, of so many at most.
+#[inline(never)]
+pub fn innermost(most: usize, mut wanted: impl FnMut(usize) -> bool) -> Option<usize> {
+    if !make() {
+        return None;
+    }
+    // SAFETY: the tables are never unmapped.
+    let tables = unsafe { TABLES.load(Acquire).as_ref() }?;
+    let (mut found, mut left) = (None, most);
+    tables.climb(registers(), generation(), |place| {
+        found = Some(place).filter(|place| wanted(*place));
+        left = left.saturating_sub(1);
+        found.is_none() && left > 0
+    });
+    found
+}
+
+/// Fills `path` with that of the file which is mapped at an address; `None` when there is none, and in a program that filters its
+/// system calls.
+pub fn file_at(address: usize, path: &mut [u8; PATH_BYTES]) -> Option<&[u8]> {
+    let mapping = maps::find(address)?;
+    // One that fills all of the room may have been cut, and its end tells the file.
+    let found = mapping.path();
+    for (place, byte) in path.iter_mut().zip(found) {
+        *place = *byte;
+    }
+    path.get(..found.len()).filter(|path| path.len() < PATH_BYTES)
+}
+
 impl Tables {
     #[inline(always)]
-    fn walk(&self, mut now: Registers, generation: u64) -> Walk {
-        let stack = memory::stack(now.stack);
-        let own = OWN[0].load(Relaxed)..OWN[1].load(Relaxed);
+    fn walk(&self, now: Registers, generation: u64) -> Walk {
         let mut walk = Walk { places: [0; DEEPEST], depth: 0, end: End::Deeper, hash: 0 };
         let mut hash = Hash::new();
         hash.add(generation);
-        let (mut stack, mut place, mut passed) = (stack, now.instruction, 0);
+        let (places, depth) = (&mut walk.places, &mut walk.depth);
+        walk.end = self.climb(now, generation, |place| {
+            let Some(free) = places.get_mut(*depth) else { return false };
+            *free = place;
+            *depth += 1;
+            hash.add(place as u64);
+            true
+        });
+        hash.add(walk.end as u64);
+        walk.hash = hash.get();
+        walk
+    }
+
+    /// Shows `see` the program's frames of the calling thread, the innermost first, as long as it wants more.
+    #[inline(always)]
+    fn climb(&self, mut now: Registers, generation: u64, mut see: impl FnMut(usize) -> bool) -> End {
+        let own = OWN[0].load(Relaxed)..OWN[1].load(Relaxed);
+        let (mut stack, mut place, mut passed) = (memory::stack(now.stack), now.instruction, 0);
         loop {
             if own.contains(&place) {
                 passed += 1;
                 if passed > PASSED_OVER {
-                    walk.end = End::Lost;
-                    break;
+                    return End::Lost;
                 }
-            } else {
-                let Some(free) = walk.places.get_mut(walk.depth) else { break };
-                *free = place;
-                walk.depth += 1;
-                hash.add(place as u64);
+            } else if !see(place) {
+                return End::Deeper;
             }
             match rule::step(self.rule(place, generation), now, &stack) {
                 // What a call returns to may belong to something else already: a function that never returns ends with a call.
@@ -154,19 +195,10 @@ impl Tables {
                         stack = memory::stack(before.stack);
                     }
                 }
-                Step::Outermost => {
-                    walk.end = End::Whole;
-                    break;
-                }
-                Step::Lost => {
-                    walk.end = End::Lost;
-                    break;
-                }
+                Step::Outermost => return End::Whole,
+                Step::Lost => return End::Lost,
             }
         }
-        hash.add(walk.end as u64);
-        walk.hash = hash.get();
-        walk
     }
 
     /// The rule at a place in code.

@@ -17,7 +17,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use memscope_wire::log::Refusal;
 
 use crate::linker::Function;
-use crate::{clock, creation, module, state};
+use crate::{clock, creation, module, state, system};
 
 const PR_SET_TSC: c_int = 26;
 const PR_TSC_SIGSEGV: c_ulong = 2;
@@ -56,9 +56,9 @@ pub unsafe extern "C" fn prctl(option: c_int) -> c_int {
         "jz 2f",
         "jmp rax",
         "2:",
-        "mov eax, -1",
-        "ret",
+        "jmp {direct}",
         prepare = sym prepare,
+        direct = sym direct,
     )
 }
 
@@ -82,6 +82,18 @@ extern "C" fn prepare(option: c_int, value: c_ulong) -> *mut core::ffi::c_void {
     REAL.find()
 }
 
+/// The call itself, where there is nothing by which the C library's function could be found: an old one without libdl.
+extern "C" fn direct(option: c_int, second: usize, third: usize, fourth: usize, fifth: usize) -> c_int {
+    match system::prctl([option as usize, second, third, fourth, fifth, 0]) {
+        Ok(result) => result as c_int,
+        Err(error) => {
+            // SAFETY: the calling thread's errno.
+            unsafe { *libc::__errno_location() = error.0 };
+            -1
+        }
+    }
+}
+
 #[cold]
 fn confine() {
     let errno = crate::driver::preserving_errno;
@@ -93,4 +105,20 @@ fn confine() {
         }
     });
     CONFINED.store(true, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_call_itself_is_that_of_the_c_library() {
+        let mut name = [0_u8; 16];
+        assert_eq!(direct(libc::PR_SET_NAME, c"directly".as_ptr() as usize, 0, 0, 0), 0);
+        // SAFETY: PR_GET_NAME fills 16 bytes.
+        assert_eq!(unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) }, 0);
+        assert_eq!(&name, b"directly\0\0\0\0\0\0\0\0");
+        assert_eq!(direct(-1, 0, 0, 0, 0), -1);
+        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL));
+    }
 }

@@ -21,6 +21,13 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Outcome {
     if confinement::is_confined() {
         return Err(Errno(libc::EPERM));
     }
+    // SAFETY: the caller's promise.
+    unsafe { make(number, arguments) }
+}
+
+/// # Safety
+/// As the system call with that number demands.
+unsafe fn make(number: libc::c_long, arguments: [usize; 6]) -> Outcome {
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
     // SAFETY: the x86-64 system call convention; the caller answers for the arguments.
@@ -34,6 +41,12 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Outcome {
         );
     }
     if result < 0 { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
+}
+
+/// The program's own call of prctl(2), in its name: also when it filters its calls.
+pub fn prctl(arguments: [usize; 6]) -> Outcome {
+    // SAFETY: the program answers for what it asks.
+    unsafe { make(libc::SYS_prctl, arguments) }
 }
 
 /// The calling thread's id.

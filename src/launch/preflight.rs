@@ -106,6 +106,9 @@ fn format_of(path: &Path, content: &[u8]) -> Option<String> {
     if content.get(..4) != Some(b"\x7fELF") {
         return None; // exec(2) will say what is wrong with it
     }
+    if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"ld-")) {
+        return None; // a loader that is given the program as an argument: it preloads, and needs no loader itself
+    }
     if content.get(4) != Some(&2) {
         return Some(format!("{shown} is a 32-bit program; memscope follows 64-bit ones"));
     }

@@ -3,7 +3,9 @@
 //! Owns: names, defaults and help of every flag. Refuses: to act on them (`commands/`).
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use memscope_core::journal::entry::Threshold;
@@ -95,9 +97,9 @@ pub struct RecordArguments {
     pub interval: Option<u64>,
 
     /// Say at once when more of a device is used than this: a share of its memory (90%) or a size (20GiB). Several, joined by
-    /// commas.
-    #[arg(long, value_name = "SHARE|SIZE", value_delimiter = ',', value_parser = parse_threshold)]
-    pub alert: Vec<Threshold>,
+    /// commas; off for none, whatever the configuration says.
+    #[arg(long, value_name = "SHARE|SIZE")]
+    pub alert: Option<Alerts>,
 
     /// Say nothing but errors: no progress, no summary.
     #[arg(short, long)]
@@ -117,6 +119,38 @@ pub struct RecordArguments {
 
     #[command(flatten)]
     pub screen: ScreenArguments,
+}
+
+/// Of how much use of a device the user wants to be told; of none in particular by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Alerts(pub Vec<Threshold>);
+
+impl FromStr for Alerts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Alerts, String> {
+        match text {
+            "off" => Ok(Alerts::default()),
+            _ => text.split(',').map(parse_threshold).collect::<Result<_, _>>().map(Alerts),
+        }
+    }
+}
+
+/// As the flag and the configuration file spell it.
+impl fmt::Display for Alerts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return formatter.write_str("off");
+        }
+        for (position, threshold) in self.0.iter().enumerate() {
+            let comma = if position == 0 { "" } else { "," };
+            match *threshold {
+                Threshold::Share(share) => write!(formatter, "{comma}{}%", f64::from(share) / 10.0)?,
+                Threshold::Bytes(bytes) => write!(formatter, "{comma}{bytes}")?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How the terminal views look.
@@ -674,7 +708,14 @@ mod tests {
         }
         for text in ["%", "0%", "101%", "90.25%", "full", "nan%"] {
             assert!(parse_threshold(text).is_err(), "{text}");
+            assert!(format!("90%,{text}").parse::<Alerts>().is_err(), "{text}");
         }
+        let several = Alerts(vec![Threshold::Share(900), Threshold::Share(925), Threshold::Bytes(20 << 30)]);
+        assert_eq!("90%,92.5%,20GiB".parse(), Ok(several.clone()));
+        for alerts in [several, Alerts::default()] {
+            assert_eq!(alerts.to_string().parse(), Ok(alerts.clone()), "{alerts}");
+        }
+        assert_eq!("off".parse(), Ok(Alerts::default()));
     }
 
     #[test]

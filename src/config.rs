@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use memscope_wire::env as names;
 use serde::Deserialize;
 
-use crate::arguments::{Colors, Palette, RecordArguments, Stacks};
+use crate::arguments::{Alerts, Colors, Palette, RecordArguments, Stacks};
 
 /// A configuration file with every setting, its meaning and its default.
 pub const TEMPLATE: &str = include_str!("config.toml");
@@ -23,6 +23,7 @@ struct File {
     tui: Option<bool>,
     interval: Option<u64>,
     stacks: Option<Stacks>,
+    alert: Option<String>,
     palette: Option<Palette>,
     colors: Option<Colors>,
     ascii: Option<bool>,
@@ -67,7 +68,7 @@ pub struct Setting<T> {
 }
 
 /// Every setting. Times are in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Whether `run` and `demo` show the dashboard.
     pub tui: Setting<bool>,
@@ -75,6 +76,8 @@ pub struct Config {
     pub interval: Setting<u64>,
     /// What is recorded of where in the program an allocation was made.
     pub stacks: Setting<Stacks>,
+    /// Of how much use of a device is told at once.
+    pub alert: Setting<Alerts>,
     /// Colours of the categories.
     pub palette: Setting<Palette>,
     /// Colours that the terminal has.
@@ -124,6 +127,8 @@ impl Config {
                 );
             }
         }
+        let alert =
+            file.alert.map(|text| text.parse::<Alerts>().map_err(|why| anyhow::anyhow!("alert = \"{text}\": {why}")));
         let flag = |name: &'static str| match variable(name).as_deref() {
             None => Ok(None),
             Some("1" | "true" | "yes") => Ok(Some((true, name))),
@@ -138,6 +143,7 @@ impl Config {
             tui: setting(flag(names::TUI)?, file.tui, false),
             interval: setting(None, file.interval, INTERVAL),
             stacks: setting(stacks, file.stacks, Stacks::Module),
+            alert: setting(None, alert.transpose()?, Alerts::default()),
             palette: setting(palette, file.palette, Palette::Default),
             colors: setting(None, file.colors, Colors::Auto),
             ascii: setting(ascii, file.ascii.map(Some), None),
@@ -152,25 +158,27 @@ impl Config {
         record.tui = (record.tui || (self.tui.value && interactive && !record.quiet)) && !record.no_tui;
         record.interval = record.interval.or(Some(self.interval.value));
         record.stacks = record.stacks.or(Some(self.stacks.value));
+        record.alert.get_or_insert_with(|| self.alert.value.clone());
     }
 
     /// Every setting as a line of the file, with its source behind it.
     pub fn lines(&self) -> Vec<String> {
-        fn line<T: Copy>(name: &str, setting: Setting<T>, text: impl Fn(T) -> String) -> String {
-            format!("{:<26} # {}", format!("{name} = {}", text(setting.value)), setting.source)
+        fn line<T: Clone>(name: &str, setting: &Setting<T>, text: impl Fn(T) -> String) -> String {
+            format!("{:<26} # {}", format!("{name} = {}", text(setting.value.clone())), setting.source)
         }
         vec![
-            line("tui", self.tui, |value| value.to_string()),
-            line("interval", self.interval, |value| value.to_string()),
-            line("stacks", self.stacks, word),
-            line("palette", self.palette, word),
-            line("colors", self.colors, word),
+            line("tui", &self.tui, |value| value.to_string()),
+            line("interval", &self.interval, |value| value.to_string()),
+            line("stacks", &self.stacks, word),
+            line("alert", &self.alert, |value| format!("\"{value}\"")),
+            line("palette", &self.palette, word),
+            line("colors", &self.colors, word),
             match self.ascii.value {
-                Some(_) => line("ascii", self.ascii, |value| value.unwrap_or_default().to_string()),
+                Some(_) => line("ascii", &self.ascii, |value| value.unwrap_or_default().to_string()),
                 None => format!("{:<26} # {}: as the locale says", "#ascii =", self.ascii.source),
             },
-            line("mouse", self.mouse, |value| value.to_string()),
-            line("top.interval", self.top_interval, |value| value.to_string()),
+            line("mouse", &self.mouse, |value| value.to_string()),
+            line("top.interval", &self.top_interval, |value| value.to_string()),
         ]
     }
 }
@@ -233,6 +241,13 @@ mod tests {
         let mut record = RecordArguments { no_tui: true, interval: Some(50), ..RecordArguments::default() };
         config.complete(&mut record, true);
         assert_eq!((record.tui, record.interval), (false, Some(50)));
+        let config = read("alert = \"90%,20GiB\"\n", &[]).expect("a good file");
+        for (flag, alerts) in [(None, "90%,21474836480"), (Some("80%"), "80%"), (Some("off"), "off")] {
+            let alert = flag.map(|flag| flag.parse().expect("a good flag"));
+            let mut record = RecordArguments { alert, ..RecordArguments::default() };
+            config.complete(&mut record, true);
+            assert_eq!(record.alert.map(|alerts| alerts.to_string()).as_deref(), Some(alerts), "{flag:?}");
+        }
     }
 
     #[test]
@@ -268,11 +283,12 @@ mod tests {
 
     #[test]
     fn what_is_printed_can_be_a_file() {
-        let config =
-            read("palette = \"color-blind\"\nmouse = false\n[top]\ninterval = 99\n", &[]).expect("a good file");
+        let config = read("alert = \"92.5%\"\npalette = \"color-blind\"\nmouse = false\n[top]\ninterval = 99\n", &[])
+            .expect("a good file");
         let again = read(&config.lines().join("\n"), &[]).expect("what was printed is a good file");
-        let values =
-            |config: &Config| (config.palette.value, config.mouse.value, config.top_interval.value, config.ascii.value);
+        let values = |config: &Config| {
+            (config.alert.clone(), config.palette.value, config.mouse.value, config.top_interval.value)
+        };
         assert_eq!(values(&again), values(&config));
     }
 
@@ -283,6 +299,7 @@ mod tests {
             ("\ncolour = \"blue\"", vec![], "colour"),
             ("palette = \"pink\"", vec![], "color-blind"),
             ("interval = 1", vec![], "interval = 1"),
+            ("alert = \"90%,full\"", vec![], "`full` is no size"),
             ("[top]\ninterval = 100000", vec![], "top.interval"),
             ("", vec![(names::TUI, "perhaps")], "MEMSCOPE_TUI=perhaps"),
             ("", vec![(names::PALETTE, "pink")], "MEMSCOPE_PALETTE=pink"),

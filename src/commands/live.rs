@@ -25,6 +25,7 @@ use memscope_tui::dashboard;
 use memscope_tui::output::Output;
 use memscope_tui::program::{End, Program};
 
+use crate::alert::Alert;
 use crate::arguments::RecordArguments;
 use crate::commands::conclude::Outputs;
 use crate::commands::{run, writing};
@@ -61,11 +62,11 @@ pub fn record(arguments: &RecordArguments, config: &Config, command: &[OsString]
     let output = arguments.output.clone().unwrap_or_else(|| run::default_output(name));
     let outputs = Outputs::check(&output, arguments.json.as_deref(), true, arguments.force)?;
     run::announce_outer(arguments.quiet);
-    let (folder, running, recorder) = begin(arguments, command, &outputs, &inherited, &own)?;
+    let (folder, running, recorder, alert) = begin(arguments, command, &outputs, &inherited, &own)?;
     let Running { pair, mover, custody, output } = running;
     let session = folder.path().to_path_buf();
     output::keep_back();
-    let conductor = conduct(recorder, &mover, &custody, folder.clone(), outputs, arguments.clone())?;
+    let conductor = conduct((recorder, alert), &mover, &custody, folder.clone(), outputs, arguments.clone())?;
 
     let options = look::options(config, &arguments.screen, Some(output.clone()));
     let shown = Shown { mover: Arc::clone(&mover), custody: Arc::clone(&custody) };
@@ -106,7 +107,7 @@ fn begin(
     outputs: &Outputs,
     inherited: &Inherited,
     own: &OwnTerminal,
-) -> Result<(SessionFolder, Running, memscope_core::Result<Recorder>)> {
+) -> Result<(SessionFolder, Running, memscope_core::Result<Recorder>, Alert)> {
     let libraries = embedded::install()?;
     let session = run::describe(arguments, command);
     let folder = SessionFolder::create(&outputs.profile, &session)?;
@@ -124,8 +125,11 @@ fn begin(
         }
     };
     let options = recorder::Options { telemetry: Some(Poller::start(telemetry)), ..Default::default() };
-    let recorder = Recorder::start(&folder, options, None);
-    Ok((folder, running, recorder))
+    // That memory is out stands on the dashboard, and in the report that comes after it.
+    let (alert, mut alarm) = Alert::start(&folder, true, &session.alerts);
+    let listener = run::listener_of(None, move |entry| alarm.hear(entry));
+    let recorder = Recorder::start(&folder, options, Some(listener));
+    Ok((folder, running, recorder, alert))
 }
 
 /// Starts the program in a terminal of its own, and the thread that moves its bytes.
@@ -150,7 +154,7 @@ fn start(
 
 /// Starts the thread that sees the program to its end and makes the profile then.
 fn conduct(
-    recorder: memscope_core::Result<Recorder>,
+    (recorder, alert): (memscope_core::Result<Recorder>, Alert),
     mover: &Arc<Mover>,
     custody: &Arc<Custody>,
     folder: SessionFolder,
@@ -163,6 +167,7 @@ fn conduct(
         let moved = mover.finish();
         custody.reach(Stage::Moved);
         let recorded = recorder.and_then(|recorder| recorder.finish(Some(launch::status(ended))));
+        alert.finish();
         match recorded {
             Ok(summary) => run::report_notices(&summary, &run::outlived(folder.path()), arguments.quiet),
             Err(error) => complain(&error.to_string()),

@@ -128,7 +128,7 @@ pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> Ses
     SessionInfo {
         simulated: environment::simulated(arguments),
         compute: !arguments.no_compute,
-        alerts: arguments.alert.clone(),
+        alerts: arguments.alert.clone().unwrap_or_default().0,
         obstacle: command.first().and_then(|program| preflight::obstacle(program)),
         ..SessionInfo::begin(words)
     }
@@ -228,7 +228,7 @@ pub(super) fn outlived(session: &Path) -> Vec<u32> {
 }
 
 /// A listener that also tells `hear` of each entry.
-fn listener_of(listener: Option<Listener>, mut hear: impl FnMut(&Entry) + Send + 'static) -> Listener {
+pub(super) fn listener_of(listener: Option<Listener>, mut hear: impl FnMut(&Entry) + Send + 'static) -> Listener {
     let mut listener = listener.unwrap_or_else(|| Box::new(|_| {}));
     Box::new(move |entry| {
         listener(entry);

@@ -1,6 +1,9 @@
 //! `memscope run --alert`: a device that fills is told while the program runs, each time anew, and in the report.
 
-use crate::memscope::{Place, number, stderr, told_while_it_waits};
+use std::fs;
+
+use crate::memscope::{Place, number, stderr, stdout, told_while_it_waits};
+use crate::screen::{ALL, Screen};
 
 const MIB: u64 = 1 << 20;
 
@@ -57,4 +60,42 @@ fn quiet_is_no_reason_to_hold_back_what_was_asked_for_by_name() {
     let output = place.run("run --alert full -- true");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("`full` is no size"), "{}", stderr(&output));
+}
+
+#[test]
+fn behind_the_dashboard_it_stands_on_every_screen_and_is_said_afterwards() {
+    let place = Place::new();
+    let program = place.compile_linked("filling");
+    // As the configuration has it: no flag says so.
+    assert!(place.run("config init").status.success());
+    let path = stdout(&place.run("config path"));
+    fs::write(path.trim_end(), "alert = \"90%,2GiB\"\n").expect("the file can be edited");
+    let mut command = place.memscope();
+    command.args(["run", "--tui", "-q", "-f", "-o", "p.mscope", "--device", "1GiB", "--"]).arg(&program);
+    command.env("LC_ALL", "C.UTF-8");
+    let mut screen = Screen::start(command, 30, 120, ALL);
+    // It still waits for a line.
+    screen.wait("GPU 0 > 90 %");
+    for (key, shown) in
+        [("u", "u Output"), ("a", "weights"), ("o", "WARNING more than 90 % of GPU 0 were used: 960.0 MiB")]
+    {
+        screen.keys(key);
+        screen.wait(shown);
+        assert!(screen.rows()[0].contains("GPU 0 > 90 %"), "{key}: {}", screen.text());
+        assert!(!screen.text().contains("2.00 GiB were used"), "{}", screen.text());
+    }
+    screen.keys("i\r");
+    screen.wait("ended");
+    assert!(
+        !String::from_utf8_lossy(&screen.written()).contains("is filled to"),
+        "nothing is written over the dashboard"
+    );
+    screen.keys("q");
+    assert_eq!(screen.end().code(), Some(3));
+    let after = screen.text();
+    assert!(after.contains("is filled to more than 90 % for the third time:"), "{after}");
+
+    // A flag wins over the file.
+    let output = place.run(&format!("run -q -f -o p.mscope --device 1GiB --alert off -- {}", program.display()));
+    assert!(!stderr(&output).contains("is filled"), "{}", stderr(&output));
 }

@@ -3,7 +3,8 @@
 //! Owns: what must be seen wherever one is: that figures are wrong or simulated, which moment and which part is shown, and
 //! whether the program still runs. Refuses: everything else.
 
-use memscope_core::explorer::{At, Running, Target};
+use memscope_core::explorer::{Answer, At, Running, Target};
+use memscope_core::findings::Detail;
 use memscope_core::report::units;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -54,6 +55,7 @@ fn flags(app: &App) -> Vec<(String, Style)> {
         let count = if narrow { units::grouped(lost) } else { units::count(lost, "EVENT", "EVENTS") };
         flags.push((format!("{count} DROPPED"), palette.error()));
     }
+    flags.extend(alerts(&app.answer, narrow).map(|alert| (alert, palette.error())));
     if let Some(device) = &session.info.simulated {
         let device = crate::words::fit(&units::simulated(device), 16, app.glyphs);
         let text = if narrow { "SIMULATED".to_owned() } else { format!("SIMULATED {device}") };
@@ -66,6 +68,15 @@ fn flags(app: &App) -> Vec<(String, Style)> {
         flags.push(("PAUSED".to_owned(), palette.warning()));
     }
     flags
+}
+
+/// The thresholds that a device's use has passed, in as few words as there are.
+fn alerts(answer: &Answer, narrow: bool) -> impl Iterator<Item = String> {
+    answer.findings.iter().filter_map(move |finding| {
+        let Detail::ThresholdPassed(passed) = &finding.detail else { return None };
+        let device = if narrow { String::new() } else { format!("{} ", answer.sentence(&passed.device)) };
+        Some(format!("{device}> {}", passed.threshold))
+    })
 }
 
 /// The program without the folders that it lies in, and its arguments.

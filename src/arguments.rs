@@ -468,22 +468,27 @@ pub enum ConfigAction {
     Path,
 }
 
-/// Prints the report of a profile, or of a session that runs or was broken off.
+/// Prints the report of a profile, or of a session that runs or was broken off; of several, the ranks of a job beside each other.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Of several files: what each rank held at most, what differs between ranks, which ran out of memory first.
+
+Examples:
   memscope report train.mscope
   memscope report train.mscope --format json --at step:12
-  memscope report train.mscope.session")]
+  memscope report run/*.mscope
+  memscope report train.mscope.session"
+)]
 pub struct ReportArguments {
-    /// A .mscope file or a session folder.
-    #[arg(value_name = "FILE|SESSION", value_hint = ValueHint::AnyPath)]
-    pub source: PathBuf,
+    /// A .mscope file or a session folder; several are of the ranks or nodes of one job.
+    #[arg(value_name = "FILE|SESSION", required = true, value_hint = ValueHint::AnyPath)]
+    pub sources: Vec<PathBuf>,
 
     /// Form of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// The instant to look at: peak, end, step:N (the peak within step N), time:S (seconds since the start).
+    /// The instant to look at: peak, end, step:N (the peak within step N), time:S (seconds since the start). Only of one file.
     #[arg(long, value_name = "INSTANT", default_value = "peak")]
     pub at: Instant,
 }
@@ -493,7 +498,7 @@ pub struct ReportArguments {
 pub enum Format {
     /// For people.
     Text,
-    /// For programs: docs/report.schema.json.
+    /// For programs: docs/report.schema.json, of several files docs/ranks.schema.json.
     Json,
 }
 

@@ -321,7 +321,13 @@ unsafe fn fill_header(log: *mut LogHeader, state: &State, name: &Name, exec_coun
         (*log).parent_pid = system::parent_id();
         (*log).start_time = start_time;
         (*log).exec_count = exec_count;
-        (*log).rank = rank();
+        let rank = ranked(&env::RANKS).and_then(|rank| i32::try_from(rank).ok()).unwrap_or(-1);
+        (*log).rank = rank;
+        // A job's size that another launcher has named, such as that of a shell in an allocation of one task, is none of this rank's.
+        let size = ranked(&env::WORLD_SIZES).filter(|size| i64::from(*size) > i64::from(rank));
+        (*log).world_size = size.filter(|_| rank >= 0).unwrap_or(0);
+        (*log).local_rank_and_one =
+            ranked(&env::LOCAL_RANKS).filter(|_| rank >= 0).map_or(0, |local| local.saturating_add(1));
         (*log).capacity = state.capacity.load(Relaxed);
         (*log).first_ticks = ticks;
         (*log).first_nanoseconds = nanoseconds;
@@ -360,16 +366,9 @@ fn keep(state: &State, descriptor: c_int) {
     state.descriptor.store(moved.unwrap_or(-1), Relaxed);
 }
 
-/// Rank in a distributed job, from the launcher's environment; -1 when there is none.
-fn rank() -> i32 {
-    for name in env::RANKS {
-        if let Some(rank) = variable(name).and_then(decimal)
-            && let Ok(rank) = i32::try_from(rank)
-        {
-            return rank;
-        }
-    }
-    -1
+/// What a launcher of distributed jobs says in its environment: the first of these variables that is a number.
+fn ranked(names: &[&CStr]) -> Option<u32> {
+    names.iter().find_map(|name| u32::try_from(variable(name).and_then(decimal)?).ok())
 }
 
 /// A number in decimal digits and nothing else.

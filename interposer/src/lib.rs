@@ -69,6 +69,7 @@ mod names;
 mod nvtx;
 mod owner;
 mod proc_address;
+mod process_name;
 mod python;
 mod scope;
 mod simulation;

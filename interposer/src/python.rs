@@ -1,7 +1,7 @@
 //! How the shim (python/) gets into a Python program, and the functions that it calls.
 //!
 //! Owns: an audit hook of the interpreter, which waits until `torch` is being loaded and then runs the shim, once, in a
-//! namespace of its own. That needs no variable, file or start-up module of Python's, and so works with `-E`, `-I`, `-S` and
+//! namespace of its own, and lets `process_name` look at what it hears. That needs no variable, file or start-up module of Python's, and so works with `-E`, `-I`, `-S` and
 //! in every kind of environment. Refuses: programs that are not Python, and to let an error of ours into the program: an
 //! exception that was pending stays as it was, and a shim that fails is a notice in the report.
 
@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr};
 use memscope_wire::{Category, Event, Origin, TextId};
 
 use crate::interpreter::{Object, Python};
-use crate::{callables, creation, framework, log, module, names, nvtx, thread};
+use crate::{callables, creation, framework, log, module, names, nvtx, process_name, thread};
 
 /// One text of files in python/, terminated.
 macro_rules! text_of_files {
@@ -35,18 +35,27 @@ impl Python {
     /// # Safety
     /// The caller holds the interpreter's lock.
     unsafe fn run_shim(self) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.run(SHIM, FILE_NAME, |names| callables::offer(self, names)) }
+    }
+
+    /// Runs a terminated text in a namespace of its own, into which `offer` puts functions; false when it cannot run.
+    ///
+    /// # Safety
+    /// The caller holds the interpreter's lock.
+    pub unsafe fn run(self, text: &'static str, file: &CStr, offer: impl FnOnce(Object) -> bool) -> bool {
         /// Py_file_input.
         const FILE: c_int = 257;
         // SAFETY: the lock is held; each object is checked before its use. What is made here lives as long as the program.
         unsafe {
-            let code = (self.compile)(SHIM.as_ptr().cast(), FILE_NAME.as_ptr(), FILE);
+            let code = (self.compile)(text.as_ptr().cast(), file.as_ptr(), FILE);
             let names = (self.new_dictionary)();
             if code.is_null() || names.is_null() {
                 return false;
             }
             let evaluate = self.evaluate;
             (self.set_item)(names, c"__builtins__".as_ptr(), (self.builtins)()) == 0
-                && callables::offer(self, names)
+                && offer(names)
                 && !evaluate(code, names, names).is_null()
         }
     }
@@ -59,8 +68,14 @@ static SEEN: AtomicBool = AtomicBool::new(false);
 unsafe extern "C" fn audit(event: *const c_char, arguments: Object, _: *mut c_void) -> c_int {
     // SAFETY: the interpreter gives a terminated name, and a tuple whose first item is the module's name.
     unsafe {
-        if !SEEN.load(Relaxed) && !event.is_null() && CStr::from_ptr(event) == c"import" {
+        if event.is_null() {
+            return 0;
+        }
+        let event = CStr::from_ptr(event);
+        if !SEEN.load(Relaxed) && event == c"import" {
             import(arguments);
+        } else if process_name::is_due(event) {
+            undisturbed(|python| process_name::follow(python));
         }
     }
     0
@@ -70,12 +85,8 @@ unsafe extern "C" fn audit(event: *const c_char, arguments: Object, _: *mut c_vo
 /// The caller holds the interpreter's lock; `arguments` is the tuple of an import event.
 #[cold]
 unsafe fn import(arguments: Object) {
-    let Some(python) = Python::find() else { return };
-    // SAFETY: as above; a pending exception is put back as it was.
-    unsafe {
-        let mut pending = [null_mut(); 3];
-        let [kind, value, trace] = &mut pending;
-        (python.fetch)(kind, value, trace);
+    // SAFETY: the caller's promise.
+    let work = |python: Python| unsafe {
         let name = (python.tuple_item)(arguments, 0);
         let text = if name.is_null() { core::ptr::null() } else { (python.text_of)(name) };
         let inside = !text.is_null() && is_in_torch(CStr::from_ptr(text));
@@ -84,6 +95,23 @@ unsafe fn import(arguments: Object) {
         if loading && !SEEN.swap(true, Relaxed) && !python.run_shim() {
             notice(c"the shim for Python could not be loaded: modules, phases and categories of PyTorch are not known");
         }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { undisturbed(work) }
+}
+
+/// Does something with the interpreter that leaves a pending exception as it was, and none of its own.
+///
+/// # Safety
+/// The caller holds the interpreter's lock.
+unsafe fn undisturbed(work: impl FnOnce(Python)) {
+    let Some(python) = Python::find() else { return };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut pending = [null_mut(); 3];
+        let [kind, value, trace] = &mut pending;
+        (python.fetch)(kind, value, trace);
+        work(python);
         (python.clear)();
         let [kind, value, trace] = pending;
         (python.restore)(kind, value, trace);

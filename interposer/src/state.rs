@@ -14,7 +14,7 @@ use memscope_wire::log::{CLOCK_TSC, Refusal};
 
 use crate::creation::{self, Path};
 use crate::names::Sent;
-use crate::{clock, confinement, log, stack, system};
+use crate::{clock, confinement, log, process_name, stack, system};
 
 /// What is known about this process's log. All zero means: nothing yet.
 #[repr(C)]
@@ -149,6 +149,7 @@ fn begin() -> Option<(&'static State, *const LogHeader)> {
             state.decision.store(if opened { OPEN } else { OFF }, Release);
             if opened {
                 stack::begin();
+                process_name::begin();
             }
         }
         // This is a signal handler that has interrupted the opening: it cannot wait for itself.

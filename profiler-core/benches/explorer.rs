@@ -215,6 +215,7 @@ impl Session {
             rank: None,
             executable: "/usr/bin/train".into(),
             command: vec!["train".into()],
+            ..ProcessInfo::default()
         }));
         apply(&Entry::Clock(PROCESS, Calibration { first_ticks: 0, first_ns: 0, last_ticks: 1, last_ns: 1 }));
         let mut records = vec![Event::Device { ordinal: 0, total_bytes: 192 << 30, uuid: UUID }.record(1, 0)];

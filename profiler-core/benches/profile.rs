@@ -303,6 +303,7 @@ impl Training {
                 rank: None,
                 executable: "bench".into(),
                 command: vec![],
+                ..ProcessInfo::default()
             }),
             // A time-stamp counter of 2.1 GHz.
             Entry::Clock(

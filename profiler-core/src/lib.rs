@@ -15,6 +15,7 @@ pub mod journal;
 pub mod ledger;
 pub mod monitor;
 pub mod profile;
+pub mod ranks;
 pub mod recorder;
 pub mod recover;
 pub mod report;

@@ -128,6 +128,7 @@ pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> Ses
     SessionInfo {
         simulated: environment::simulated(arguments),
         compute: !arguments.no_compute,
+        node: job::node(),
         alerts: arguments.alert.clone().unwrap_or_default().0,
         obstacle: command.first().and_then(|program| preflight::obstacle(program)),
         ..SessionInfo::begin(words)

@@ -11,9 +11,6 @@ use memscope_wire::env;
 
 use crate::output::Failure;
 
-/// Variables in which launchers say the rank on a node, the first that is set counts.
-const LOCAL_RANKS: [&str; 4] = ["LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"];
-
 type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Replaces `{rank}`, `{local_rank}`, `{node}` and `{pid}` in an output's name.
@@ -29,11 +26,21 @@ pub fn rank() -> Option<u64> {
     number(&env::RANKS.map(|name| name.to_str().unwrap_or_default()), &|name| std::env::var(name).ok())
 }
 
+/// The name of this machine among those of the job, where its launcher has one.
+pub fn node() -> Option<String> {
+    node_in(&|name| std::env::var(name).ok())
+}
+
+fn node_in(variable: Variable) -> Option<String> {
+    variable("SLURMD_NODENAME").filter(|name| !name.is_empty())
+}
+
 fn replace(path: &Path, variable: Variable) -> Result<PathBuf> {
     // A name that is no text has no placeholders.
     let Some(mut text) = path.to_str().map(str::to_owned) else { return Ok(path.to_path_buf()) };
     let ranks = env::RANKS.map(|name| name.to_str().unwrap_or_default());
-    for (placeholder, names) in [("{rank}", &ranks[..]), ("{local_rank}", &LOCAL_RANKS[..])] {
+    let local_ranks = env::LOCAL_RANKS.map(|name| name.to_str().unwrap_or_default());
+    for (placeholder, names) in [("{rank}", &ranks[..]), ("{local_rank}", &local_ranks[..])] {
         if text.contains(placeholder) {
             let number = number(names, variable).ok_or_else(|| {
                 Failure::usage(format!(
@@ -46,8 +53,8 @@ fn replace(path: &Path, variable: Variable) -> Result<PathBuf> {
             text = text.replace(placeholder, &number.to_string());
         }
     }
-    let node = || variable("SLURMD_NODENAME").filter(|name| !name.is_empty()).or_else(clock::host);
-    let node = node().map_or("unknown".to_owned(), |name| name.replace('/', "-"));
+    let node = node_in(variable).or_else(clock::host);
+    let node = node.map_or("unknown".to_owned(), |name| name.replace('/', "-"));
     Ok(text.replace("{node}", &node).replace("{pid}", &std::process::id().to_string()).into())
 }
 

@@ -15,6 +15,8 @@
 //! | `loaders.rs` | programs of other loaders (musl, 32 bits, an old glibc) and of sanitizers |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
+//! | `names.rs` | what processes are called, by multiprocessing and by themselves |
+//! | `launchers.rs` | mpirun around memscope and inside it; several profiles as one job |
 //! | `native.rs` | stacks of machine code: functions and lines of C++ and Rust |
 //! | `caching.rs` | a caching allocator: its own count against the ledger |
 //! | `alerts.rs` | `run --alert`: a device that fills is told at once, and in the report |
@@ -48,10 +50,12 @@ mod gui;
 mod harmless;
 mod house;
 mod kill;
+mod launchers;
 mod ledger;
 mod loaders;
 mod lookups;
 mod memscope;
+mod names;
 mod native;
 mod optimizers;
 mod out_of_memory;

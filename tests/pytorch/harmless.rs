@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use memscope_core::allocation::{Allocation, Model};
 use memscope_core::profile::Profile;
+use memscope_core::report::Instant;
 use memscope_wire::{Category, Origin};
 
 use crate::memscope::{Place, stderr, stdout};
@@ -140,6 +141,18 @@ fn other_processes() {
     assert!(run.output.status.success());
     // Itself, two workers and a child by fork, and a worker by spawn.
     assert_eq!(run.processes_in("Net/layer").len(), 5);
+    let report = Profile::open(place.path("p.mscope")).and_then(|profile| profile.report(Instant::Peak));
+    let processes = report.expect("a report").processes;
+    let named: Vec<_> = processes.iter().filter_map(|process| process.name.as_deref()).collect();
+    for name in [
+        "ForkProcess-1, DataLoader worker 0",
+        "ForkProcess-2, DataLoader worker 1",
+        "SpawnProcess-3, DataLoader worker 0",
+        "ForkProcess-4",
+    ] {
+        assert!(named.contains(&name), "{name}: {named:?}");
+    }
+    assert_eq!(named.len(), 4, "neither the program itself nor another Python has a name: {named:?}");
     let lines = unchanged_with_lines(&place, &python, "processes.py", &run);
     assert_eq!(lines.processes_in("Net/layer").len(), 5, "and all of them say lines");
 }

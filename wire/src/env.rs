@@ -14,6 +14,20 @@ pub const RANKS: [&CStr; 7] = [
     c"PALS_RANKID",
 ];
 
+/// Variables in which launchers say how many ranks there are, in the same way; MVAPICH2 and PALS say it as PMI does or not at all.
+pub const WORLD_SIZES: [&CStr; 5] =
+    [c"WORLD_SIZE", c"OMPI_COMM_WORLD_SIZE", c"PMI_SIZE", c"SLURM_NTASKS", c"MV2_COMM_WORLD_SIZE"];
+
+/// Variables in which launchers say a process's rank on its node, in the same way.
+pub const LOCAL_RANKS: [&CStr; 6] = [
+    c"LOCAL_RANK",
+    c"OMPI_COMM_WORLD_LOCAL_RANK",
+    c"MPI_LOCALRANKID",
+    c"SLURM_LOCALID",
+    c"MV2_COMM_WORLD_LOCAL_RANK",
+    c"PALS_LOCAL_RANKID",
+];
+
 /// Folder in which a profiled process creates its log. Set by `memscope run`; without it the interposer records nothing.
 pub const LOG_DIR: &str = "MEMSCOPE_LOG_DIR";
 

@@ -219,6 +219,8 @@ pub mod kind {
     pub const OBJECT: u16 = 11;
     /// [`super::Event::ObjectEnd`].
     pub const OBJECT_END: u16 = 12;
+    /// [`super::Event::ProcessName`].
+    pub const PROCESS_NAME: u16 = 13;
     /// [`super::Event::Alloc`].
     pub const ALLOC: u16 = 16;
     /// [`super::Event::Free`].
@@ -357,6 +359,8 @@ pub enum Event {
     Notice { text: TextId },
     /// A framework (PyTorch) is in this process, with a shim that follows it.
     Framework,
+    /// What this process is called among those of the program: `SpawnProcess-1`. The last one counts.
+    ProcessName { name: TextId },
     /// The CUDA libraries that this process uses are simulated: none of its values are computed.
     NotComputed,
     /// The program called a function that the simulation does not have, and got an error from it.
@@ -457,6 +461,7 @@ impl Event {
             Event::Notice { text } => (kind::NOTICE, [0, text.0, 0, 0, 0, 0]),
             Event::NotComputed => (kind::NOT_COMPUTED, [0; 6]),
             Event::Framework => (kind::FRAMEWORK, [0; 6]),
+            Event::ProcessName { name } => (kind::PROCESS_NAME, [0, name.0, 0, 0, 0, 0]),
             Event::NotSimulated { function } => (kind::NOT_SIMULATED, [0, function.0, 0, 0, 0, 0]),
             Event::DeviceRead { line, bytes, known } => {
                 (kind::DEVICE_READ, [0, line.0, bytes, 0, pack(0, 0, known as u8), 0])
@@ -563,6 +568,7 @@ impl Event {
             kind::NOTICE => Event::Notice { text: TextId(w[1]) },
             kind::NOT_COMPUTED => Event::NotComputed,
             kind::FRAMEWORK => Event::Framework,
+            kind::PROCESS_NAME => Event::ProcessName { name: TextId(w[1]) },
             kind::NOT_SIMULATED => Event::NotSimulated { function: TextId(w[1]) },
             kind::DEVICE_READ => Event::DeviceRead { line: TextId(w[1]), bytes: w[2], known: small != 0 },
             _ => return None,
@@ -645,6 +651,7 @@ mod tests {
             Event::Notice { text: name },
             Event::NotComputed,
             Event::Framework,
+            Event::ProcessName { name },
             Event::NotSimulated { function: name },
             Event::DeviceRead { line: name, bytes: 1 << 40, known: true },
         ];

@@ -122,7 +122,11 @@ pub struct LogHeader {
     pub command_bytes: u32,
     /// Slots that the writer's mapping has room for: `allocated` may be raised so far. 0: only the writer raises it.
     pub capacity: u64,
-    reserved: [u8; 32],
+    /// How many ranks the distributed job has; 0 when no launcher said so.
+    pub world_size: u32,
+    /// Rank on its node plus 1; 0 when no launcher named one.
+    pub local_rank_and_one: u32,
+    reserved: [u8; 24],
 
     /// Next slot to be claimed.
     pub head: PaddedU64,
@@ -217,6 +221,7 @@ const _: () = assert!(size_of::<LogHeader>() == HEADER_BYTES);
 const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
 const _: () = assert!(size_of::<Record>() == SLOT_BYTES);
 const _: () = assert!(core::mem::offset_of!(LogHeader, capacity) == 88);
+const _: () = assert!(core::mem::offset_of!(LogHeader, world_size) == 96);
 const _: () = assert!(core::mem::offset_of!(LogHeader, head) == 128);
 const _: () = assert!(core::mem::offset_of!(LogHeader, executable) == 576);
 

@@ -28,6 +28,7 @@ fn facts(answer: &Answer) -> Vec<(String, bool)> {
     };
     let bad = session.state == Running::Broken || session.exit_status.is_some_and(|status| status != 0);
     facts.push((format!("{state}, {}", units::time(session.last_time.0 as f64 / 1e9)), bad));
+    facts.extend(info.called().map(|node| (format!("on {node}"), false)));
     facts.extend(devices(answer).into_iter().map(|device| (device, false)));
     if let Some(simulated) = &info.simulated {
         facts.push((format!("simulated: {}", units::simulated(simulated)), true));

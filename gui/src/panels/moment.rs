@@ -63,8 +63,8 @@ pub fn part(answer: &Answer) -> String {
             format!("GPU {} {name}", answer.gpu(position.into())).trim().to_owned()
         }
         Target::Process(position) => match answer.processes.get(position as usize) {
-            Some(process) => match process.rank {
-                Some(rank) => format!("rank {rank}, process {}", process.pid),
+            Some(process) => match process.called(answer.session.info.called()) {
+                Some(called) => format!("{called}, process {}", process.pid),
                 None => format!("process {}", process.pid),
             },
             None => "a process".to_owned(),

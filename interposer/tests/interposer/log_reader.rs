@@ -196,6 +196,7 @@ impl Log {
                 Event::Ranges => "by a range".to_owned(),
                 Event::Notice { text: what } => format!("notice {}", text(what)),
                 Event::Framework => "framework".to_owned(),
+                Event::ProcessName { name } => format!("process {}", text(name)),
                 Event::NotComputed => "not computed".to_owned(),
                 Event::NotSimulated { function } => format!("not simulated: {}", text(function)),
                 Event::DeviceRead { line, bytes, known } => format!("read {bytes} at {}, known: {known}", text(line)),

@@ -113,6 +113,9 @@ fn the_header_says_who_writes() {
     assert_eq!(log.pid(), pid);
     assert_eq!(log.small(offset_of!(LogHeader, parent_pid)), std::process::id());
     assert_eq!(log.small(offset_of!(LogHeader, rank)), 3);
+    // Nobody has said more of the job.
+    assert_eq!(log.small(offset_of!(LogHeader, world_size)), 0);
+    assert_eq!(log.small(offset_of!(LogHeader, local_rank_and_one)), 0);
     let executable = program.canonicalize().unwrap();
     let executable = executable.to_str().unwrap();
     assert_eq!(log.small(offset_of!(LogHeader, executable_bytes)) as usize, executable.len());
@@ -146,6 +149,21 @@ fn the_first_rank_that_is_a_number_counts() {
     let mut command = stage::recorded(&linked_program("linked"), &driver(""), &logs);
     stage::output(command.env("RANK", "11").env("SLURM_PROCID", "3"));
     assert_eq!(only_log(&logs).small(offset_of!(LogHeader, rank)), 11);
+
+    // Size and local rank; a size that cannot be this job's is none.
+    for (sizes, local, told) in [
+        (&[("WORLD_SIZE", "16"), ("SLURM_NTASKS", "2")][..], "3", (16, 4)),
+        (&[("WORLD_SIZE", "x"), ("SLURM_NTASKS", "12")], "0", (12, 1)),
+        (&[("SLURM_NTASKS", "11")], "", (0, 0)),
+    ] {
+        let logs = stage::folder();
+        let mut command = stage::recorded(&linked_program("linked"), &driver(""), &logs);
+        stage::output(command.env("RANK", "11").env("LOCAL_RANK", local).envs(sizes.iter().copied()));
+        let log = only_log(&logs);
+        let found =
+            (log.small(offset_of!(LogHeader, world_size)), log.small(offset_of!(LogHeader, local_rank_and_one)));
+        assert_eq!(found, told, "{sizes:?}");
+    }
     let logs = run_both(&linked_program("linked"), &driver(""), &[]);
     assert_eq!(only_log(&logs).small(offset_of!(LogHeader, rank)) as i32, -1);
 }

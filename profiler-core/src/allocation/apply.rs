@@ -188,6 +188,10 @@ impl Model {
                 }
             }
             Event::Framework => process.framework = true,
+            Event::ProcessName { name } => {
+                let name = self.names.number(name);
+                process.info.name = Some(self.names.text(name));
+            }
             Event::Ranges => process.ranges.0 = true,
             Event::NotComputed => {
                 self.simulation.not_computed = true;

@@ -157,16 +157,7 @@ pub(crate) struct Process {
 impl Process {
     pub fn new(process: ProcessIndex) -> Process {
         Process {
-            info: ProcessInfo {
-                process,
-                pid: 0,
-                parent_pid: 0,
-                start_time: 0,
-                exec_count: 0,
-                rank: None,
-                executable: String::new(),
-                command: Vec::new(),
-            },
+            info: ProcessInfo { process, ..ProcessInfo::default() },
             calibration: None,
             counters: Counters::default(),
             empty_slots: 0,

@@ -11,6 +11,7 @@ use crate::diff::Side;
 use crate::findings::{Finding, Largest, held_by};
 use crate::journal::entry::{DeviceSample, Nanoseconds, SessionInfo};
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
+use crate::report::called;
 use crate::timeline::{SampleRows, Series, State};
 
 use super::bands::BandsView;
@@ -185,12 +186,29 @@ pub struct ProcessView {
     pub pid: u32,
     /// Rank in a distributed job.
     pub rank: Option<u32>,
+    /// How many ranks that job has.
+    pub world_size: Option<u32>,
+    /// What it calls itself.
+    pub name: Option<String>,
     /// Path of its program.
     pub executable: String,
     /// True once it is gone.
     pub ended: bool,
     /// Live bytes at the moment of the answer.
     pub live: u64,
+}
+
+impl ProcessView {
+    /// Its rank, on this machine, and its name; `None` when it has neither.
+    pub fn called(&self, node: Option<&str>) -> Option<String> {
+        called(self.rank, self.world_size, node, self.name.as_deref())
+    }
+
+    /// In few words: its rank, else its name, else its pid.
+    pub fn short(&self) -> String {
+        let name = self.name.as_deref().filter(|_| self.rank.is_none());
+        called(self.rank, None, None, name).unwrap_or_else(|| format!("pid {}", self.pid))
+    }
 }
 
 /// A moment of the target.

@@ -68,6 +68,8 @@ impl Explorer {
         let view = |(position, process): (usize, &crate::allocation::Process)| ProcessView {
             pid: process.info.pid,
             rank: process.info.rank,
+            world_size: process.info.world_size,
+            name: process.info.name.clone(),
             executable: process.info.executable.clone(),
             ended: process.counters.ended,
             live: ledgers.processes.get(position).map_or(0, |(rows, _)| rows.live_bytes()),

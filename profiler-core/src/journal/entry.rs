@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::report::units;
 
 /// Index of a process within its session, in the order in which the logs were found.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessIndex(pub u32);
 
 /// Nanoseconds since the session began (CLOCK_MONOTONIC minus the session's start).
@@ -73,9 +73,19 @@ pub struct SessionInfo {
     /// Name of the machine, by which sessions on a disk that several share are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// What the launcher of a distributed job calls that machine, where it has a name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Of how much use of a device the user wants to be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Threshold>,
+}
+
+impl SessionInfo {
+    /// What its machine is called.
+    pub fn called(&self) -> Option<&str> {
+        self.node.as_deref().or(self.host.as_deref())
+    }
 }
 
 /// How full a device may be before that is said.
@@ -109,7 +119,7 @@ impl fmt::Display for Threshold {
 }
 
 /// A profiled process, from its log's header.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessInfo {
     /// Its index from now on.
     pub process: ProcessIndex,
@@ -123,6 +133,15 @@ pub struct ProcessInfo {
     pub exec_count: u32,
     /// Rank in a distributed job, if its launcher named one.
     pub rank: Option<u32>,
+    /// How many ranks that job has, if its launcher said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world_size: Option<u32>,
+    /// Rank on its node, if its launcher named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_rank: Option<u32>,
+    /// What it calls itself, where that is not its program's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Path of the executable.
     pub executable: String,
     /// Its argument vector (may be cut).

@@ -47,6 +47,7 @@ pub struct Reader {
 }
 
 /// What lies at the reader's offset.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and most are entries")]
 enum Frame {
     Entry(Entry),
     Unknown,

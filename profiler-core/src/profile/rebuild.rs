@@ -125,6 +125,8 @@ impl Profile {
             let (executables, commands) = (table.texts("executable")?, table.texts("command")?);
             let (exits, lasts) = (table.added_numbers("exit_ns")?, table.added_numbers("last_ns")?);
             let devices = table.added_texts("devices")?;
+            let (sizes, locals) = (table.added_numbers("world_size")?, table.added_numbers("local_rank")?);
+            let names = table.added_texts("name")?;
             let at = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten();
             let text = |column: &[Option<String>], row: usize| column.get(row).cloned().flatten().unwrap_or_default();
             let process = |row: usize| {
@@ -137,6 +139,9 @@ impl Profile {
                     start_time: at(&starts, row).unwrap_or_default(),
                     exec_count: at(&execs, row).unwrap_or_default() as u32,
                     rank: at(&ranks, row).map(|rank| rank as u32),
+                    world_size: at(&sizes, row).map(|size| size as u32),
+                    local_rank: at(&locals, row).map(|rank| rank as u32),
+                    name: names.get(row).cloned().flatten(),
                     executable: text(&executables, row),
                     command: serde_json::from_str(&text(&commands, row)).unwrap_or_default(),
                 };

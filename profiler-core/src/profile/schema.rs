@@ -62,6 +62,9 @@ pub(super) const PROCESSES: &[Field] = &[
     required("devices", Text, Dictionary),
     optional("last_ns", Wide, Plain),
     optional("exit_ns", Wide, Plain),
+    optional("world_size", Narrow(32), Plain),
+    optional("local_rank", Narrow(32), Plain),
+    optional("name", Text, Dictionary),
 ];
 
 pub(super) const DEVICES: &[Field] = &[

@@ -222,6 +222,9 @@ impl Tables<'_> {
             Column::text(self.model.processes.iter().map(|process| json(&self.devices_of(process)))),
             Column::optional_wide(self.model.processes.iter().map(last)),
             Column::optional_wide(self.settled.exits.iter().map(|exit| exit.map(|exit| exit.0))),
+            Column::optional_narrow(each().map(|info| info.world_size)),
+            Column::optional_narrow(each().map(|info| info.local_rank)),
+            Column::optional_text(each().map(|info| info.name.clone())),
         ]
     }
 

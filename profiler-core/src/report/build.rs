@@ -2,11 +2,14 @@
 //!
 //! Owns: which figure goes to which key. Refuses: to compute over time (`timeline`) and to judge (`findings`).
 
+use std::collections::BTreeSet;
+
 use memscope_wire::Object;
 
-use crate::allocation::{Allocation, Model, Sites, flag};
+use crate::allocation::{Allocation, Change, Model, Sites, flag};
 use crate::findings;
 use crate::journal::entry::{Nanoseconds, TelemetrySample};
+use crate::ledger::EventRows;
 use crate::timeline::{DeviceFigures, Extreme as Largest, Lifetime, Merge, Settled, State, StepFigures, Walked};
 
 use super::snapshot::{Held, Moment, Tops, Words};
@@ -103,6 +106,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
         simulated: model.session.simulated.is_some(),
         simulated_device: model.session.simulated.clone(),
         compute: model.computes(),
+        node: model.session.called().map(str::to_owned),
         devices: named_devices(model).map(|device| device_report(model, settled, device)).collect(),
         processes: processes(model),
         peak: snapshot(|figures| figures.live),
@@ -223,20 +227,58 @@ fn processes(model: &Model) -> Vec<ProcessReport> {
     for allocation in &model.allocations {
         counts[allocation.process as usize] += 1;
     }
-    let report = |(process, allocations): (&crate::allocation::Process, u64)| ProcessReport {
-        pid: process.info.pid,
-        parent_pid: process.info.parent_pid,
-        start_time: process.info.start_time,
-        exec_count: process.info.exec_count,
-        rank: process.info.rank,
-        executable: process.info.executable.clone(),
-        command: process.info.command.clone(),
-        allocations,
-        dropped_events: process.counters.dropped,
-        ended: process.counters.ended,
-        objects: objects(process),
+    let report = |(process, allocations): (&crate::allocation::Process, u64)| {
+        let (peak, peak_reserved) = peaks(model, process);
+        ProcessReport {
+            pid: process.info.pid,
+            parent_pid: process.info.parent_pid,
+            start_time: process.info.start_time,
+            exec_count: process.info.exec_count,
+            rank: process.info.rank,
+            world_size: process.info.world_size,
+            local_rank: process.info.local_rank,
+            name: process.info.name.clone(),
+            devices: devices_of(model, process),
+            peak_live: Some(peak.live_bytes()),
+            peak_by_category: Some(ByCategory::from_numbers(peak.live)),
+            peak_reserved: Some(peak_reserved),
+            executable: process.info.executable.clone(),
+            command: process.info.command.clone(),
+            allocations,
+            dropped_events: process.counters.dropped,
+            ended: process.counters.ended,
+            objects: objects(process),
+        }
     };
     model.processes.iter().zip(counts).map(report).collect()
+}
+
+/// UUIDs of the devices that a process named, each once.
+fn devices_of(model: &Model, process: &crate::allocation::Process) -> Vec<String> {
+    let positions: BTreeSet<u16> = process.devices.values().map(|device| model.resolve(*device)).collect();
+    positions.into_iter().map(|device| device_text(model, device.into())).collect()
+}
+
+/// The rows of a process alone where its live bytes were largest, and its largest reserved bytes: its own changes are in the order
+/// in which they happened.
+fn peaks(model: &Model, process: &crate::allocation::Process) -> (EventRows, u64) {
+    let (mut rows, mut peak, mut reserved) = (EventRows::default(), EventRows::default(), 0);
+    for change in (0..process.changes()).filter_map(|position| process.change(position)) {
+        let (Change::Birth(id) | Change::Death(id)) = change else { continue };
+        let allocation = &model.allocations[id.0 as usize];
+        if !allocation.on_device() {
+            continue;
+        }
+        match change {
+            Change::Birth(_) => rows.enter(allocation),
+            _ => rows.leave(allocation),
+        }
+        reserved = reserved.max(rows.reserved);
+        if rows.live_bytes() > peak.live_bytes() {
+            peak = rows;
+        }
+    }
+    (peak, reserved)
 }
 
 fn objects(process: &crate::allocation::Process) -> Vec<ObjectReport> {

@@ -6,6 +6,7 @@
 //! Sizes are integers in bytes, times are seconds since the session began. What is not known is `null`, never 0.
 
 mod build;
+mod called;
 mod group;
 mod instant;
 mod snapshot;
@@ -19,6 +20,7 @@ use crate::findings::Finding;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
+pub use called::called;
 pub use group::{Group, lies_in};
 pub use instant::{Instant, InstantError};
 pub use text::{Style, circumstances, finding, text};
@@ -26,6 +28,7 @@ pub use text::{Style, circumstances, finding, text};
 pub(crate) use build::{HOST, Place, build, device_text, live_at, live_in, lived_in, named_devices};
 pub(crate) use group::{Groups, Together, pattern, together};
 pub(crate) use snapshot::{Held, Moment, Tops, Words};
+pub(crate) use text::fit;
 
 /// The version of the report's shape.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -49,6 +52,9 @@ pub struct Report {
     pub simulated_device: Option<String>,
     /// False when kernels and copies were skipped (`--no-compute`, or because the CUDA libraries were simulated too).
     pub compute: bool,
+    /// Name of the machine on which it was recorded; `null` when that is not known.
+    #[serde(default)]
+    pub node: Option<String>,
     /// The devices that the program named to itself.
     pub devices: Vec<DeviceReport>,
     /// The processes that were recorded.
@@ -303,6 +309,27 @@ pub struct ProcessReport {
     pub exec_count: u32,
     /// Rank in a distributed job.
     pub rank: Option<u32>,
+    /// How many ranks that job has.
+    #[serde(default)]
+    pub world_size: Option<u32>,
+    /// Rank on its node.
+    #[serde(default)]
+    pub local_rank: Option<u32>,
+    /// What it calls itself, such as `SpawnProcess-1`, where that is not its program's name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// UUIDs of the devices that it named.
+    #[serde(default)]
+    pub devices: Vec<String>,
+    /// Largest live bytes of its own, of all its devices together; `null` in files of earlier versions.
+    #[serde(default)]
+    pub peak_live: Option<u64>,
+    /// Live bytes by category at that moment.
+    #[serde(default)]
+    pub peak_by_category: Option<ByCategory>,
+    /// Largest reserved bytes.
+    #[serde(default)]
+    pub peak_reserved: Option<u64>,
     /// Path of the executable.
     pub executable: String,
     /// Its arguments.

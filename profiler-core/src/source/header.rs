@@ -17,6 +17,8 @@ use crate::clock::Reading;
 use crate::error::{Error, Result};
 use crate::journal::entry::{ProcessIndex, ProcessInfo};
 
+use super::process::own_name;
+
 /// What identifies a program in a session: the exec count tells the programs of one process apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Identity {
@@ -41,6 +43,8 @@ pub(super) struct Birth {
     pub clock: u32,
     pub parent_pid: u32,
     pub rank: i32,
+    pub world_size: u32,
+    pub local_rank_and_one: u32,
     pub first: Reading,
     /// Slots up to which others than the writer may grow the log.
     pub capacity: u64,
@@ -98,6 +102,8 @@ impl Page {
             clock: self.u32(offset_of!(LogHeader, clock)),
             parent_pid: self.u32(offset_of!(LogHeader, parent_pid)),
             rank: self.u32(offset_of!(LogHeader, rank)) as i32,
+            world_size: self.u32(offset_of!(LogHeader, world_size)),
+            local_rank_and_one: self.u32(offset_of!(LogHeader, local_rank_and_one)),
             first: Reading {
                 ticks: self.u64(offset_of!(LogHeader, first_ticks)),
                 monotonic_ns: self.u64(offset_of!(LogHeader, first_nanoseconds)),
@@ -156,6 +162,9 @@ impl Birth {
             start_time: self.identity.start_time,
             exec_count: self.identity.exec_count,
             rank: u32::try_from(self.rank).ok(),
+            world_size: Some(self.world_size).filter(|size| *size > 0),
+            local_rank: self.local_rank_and_one.checked_sub(1),
+            name: own_name(self.identity.pid, self.identity.start_time, &self.executable),
             executable: self.executable.clone(),
             command: self.command.clone(),
         }

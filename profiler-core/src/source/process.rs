@@ -81,12 +81,49 @@ fn after_name(pid: u32, field: usize) -> Option<u64> {
     String::from_utf8_lossy(&stat[end + 1..]).split_ascii_whitespace().nth(field)?.parse().ok()
 }
 
+/// What the process calls itself (PR_SET_NAME, as setproctitle and systems of workers do it), where that tells more than its
+/// program's name; `None` when there is no such process to be seen.
+pub(super) fn own_name(pid: u32, started: u64, executable: &str) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    // Another one may have its pid, in this namespace.
+    (start_time(pid) == Some(started)).then_some(())?;
+    tells(name.trim_end(), executable).then(|| name.trim_end().to_owned())
+}
+
+/// False for a name that the kernel has made of the program's (cut at 15 bytes), and for what only says that PyTorch is there.
+fn tells(name: &str, executable: &str) -> bool {
+    let executable = executable.strip_suffix(" (deleted)").unwrap_or(executable);
+    let program = executable.rsplit('/').next().unwrap_or(executable);
+    !name.is_empty() && name != "pt_main_thread" && !program.starts_with(name) && !name.starts_with(program)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn line(state: &str, threads: u32, start: u64) -> Vec<u8> {
         format!("77 (odd) name) {state} 1 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 {threads} 0 {start} 1 1").into_bytes()
+    }
+
+    #[test]
+    fn a_process_is_called_by_what_it_calls_itself_and_not_by_its_program() {
+        for (name, executable, expected) in [
+            ("python3", "/usr/bin/python3.11", false),
+            ("a_very_long_pro", "/opt/a_very_long_program", false),
+            ("node-MainThread", "/usr/bin/node", false),
+            ("pt_main_thread", "/usr/bin/python3.11", false),
+            ("train", "/tmp/train (deleted)", false),
+            ("", "/usr/bin/x", false),
+            ("VLLM::Worker_TP", "/usr/bin/python3.11", true),
+            ("train.py", "/usr/bin/python3.11", true),
+        ] {
+            assert_eq!(tells(name, executable), expected, "{name} of {executable}");
+        }
+        let here = std::process::id();
+        let started = start_time(here).unwrap();
+        let name = fs::read_to_string("/proc/self/comm").unwrap();
+        assert_eq!(own_name(here, started, "/usr/bin/other").as_deref(), Some(name.trim_end()));
+        assert_eq!(own_name(here, started + 1, "/usr/bin/other"), None, "another process with the same pid");
     }
 
     #[test]

@@ -49,6 +49,7 @@ impl Trace {
             rank: None,
             executable: "/usr/bin/train".into(),
             command: vec!["train".into()],
+            ..ProcessInfo::default()
         }));
         let calibration = Calibration { first_ticks: 0, first_ns: 1_000, last_ticks: 10, last_ns: 1_010 };
         self.entries.push(Entry::Clock(ProcessIndex(process), calibration));

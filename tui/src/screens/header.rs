@@ -172,8 +172,8 @@ pub(super) fn target(app: &App) -> String {
         Target::Device(device) => format!("GPU {}", answer.gpu(device.into())),
         Target::Process(process) => match answer.processes.get(process as usize) {
             None => format!("process {process}"),
-            Some(view) => match view.rank {
-                Some(rank) => format!("rank {rank}, pid {}", view.pid),
+            Some(view) => match view.called(answer.session.info.called()) {
+                Some(called) => format!("{called}, pid {}", view.pid),
                 None => format!("pid {}", view.pid),
             },
         },

@@ -69,6 +69,7 @@ impl Trace {
             rank,
             executable: "/usr/bin/train".into(),
             command: vec!["train".into()],
+            ..ProcessInfo::default()
         }));
         let calibration = Calibration { first_ticks: 0, first_ns: 1_000, last_ticks: 10, last_ns: 1_010 };
         self.entries.push(Entry::Clock(ProcessIndex(index), calibration));

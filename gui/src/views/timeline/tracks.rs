@@ -130,7 +130,7 @@ fn name(context: &ViewContext<'_>, target: Target) -> String {
             format!("GPU {}", context.answer.gpu(position.into()))
         }
         Target::Process(position) => match context.answer.processes.get(position as usize) {
-            Some(process) => process.rank.map_or_else(|| format!("pid {}", process.pid), |rank| format!("rank {rank}")),
+            Some(process) => process.short(),
             None => "process".to_owned(),
         },
     }

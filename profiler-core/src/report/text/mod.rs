@@ -5,6 +5,7 @@
 
 mod findings;
 mod moment;
+mod processes;
 mod tops;
 
 pub use findings::circumstances;
@@ -50,6 +51,7 @@ pub fn text(report: &Report, style: Style) -> String {
         let steps: Vec<&StepReport> = report.steps.iter().filter(|step| step.device == peak.device).collect();
         page.steps(&steps);
         page.devices(report);
+        page.processes(report);
         page.host(report);
     }
     page.findings(&others);
@@ -70,7 +72,7 @@ fn clean(text: &str) -> String {
 }
 
 /// At most `width` characters; the middle of a longer text is left out, since both ends of a path tell most.
-fn fit(text: &str, width: usize) -> String {
+pub(crate) fn fit(text: &str, width: usize) -> String {
     let chars: Vec<char> = clean(text).chars().collect();
     if chars.len() <= width {
         return chars.into_iter().collect();
@@ -143,8 +145,9 @@ impl Page {
             None => "no exit status".to_owned(),
             Some(status) => format!("exit status {status}"),
         };
+        let node = report.node.as_ref().map_or_else(String::new, |node| format!(" on {}", fit(node, 40)));
         self.line(format!(
-            "{status}, {}, {}, {}, {}, {}",
+            "{status}, {}{node}, {}, {}, {}, {}",
             time(report.duration_s),
             count(report.processes.len() as u64, "process", "processes"),
             count(report.totals.allocations, "allocation", "allocations"),

@@ -335,6 +335,11 @@ fn an_older_profile_is_told_too() {
             assert!(time_s.take().is_some());
         }
     }
+    // Nor what each process held.
+    for process in &mut anew.processes {
+        assert!(process.peak_live.take().is_some() && process.peak_reserved.take().is_some());
+        assert!(process.peak_by_category.take().is_some() && !std::mem::take(&mut process.devices).is_empty());
+    }
     // Nor what host memory was made of.
     let host = std::mem::take(&mut anew.host);
     anew.host = HostReport { peak: host.peak, at_peak: host.at_peak, at_end: host.at_end, ..HostReport::default() };

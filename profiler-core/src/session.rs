@@ -20,7 +20,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::statvfs;
+use rustix::fs::{Access, access, statvfs};
 use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ use crate::journal;
 use crate::journal::entry::SessionInfo;
 use crate::source;
 
-pub use standing::Standing;
+pub use standing::{Standing, allocated_bytes};
 
 /// Suffix of a session folder: it lies beside its output.
 pub const FOLDER_SUFFIX: &str = ".session";
@@ -281,14 +281,32 @@ impl SessionFolder {
         fs::remove_file(&logs).map_err(Error::io("remove the link to the logs", &logs))
     }
 
-    /// Removes the session: logs, link, folder.
+    /// Removes the session: logs, folder, link. What this leaves behind when it is killed can still be found, and removed.
+    ///
+    /// Errors: [`Error::Io`]; nothing is removed where the folder cannot be.
     pub fn remove(self) -> Result<()> {
+        let manifest = self.manifest()?;
+        // In a folder that may only be read the logs alone would go.
+        self.write_manifest(&manifest)?;
+        for needed in [self.path.parent().unwrap_or(Path::new("/")), &self.path] {
+            access(needed, Access::WRITE_OK)
+                .map_err(|error| Error::io("remove from the folder", needed)(error.into()))?;
+        }
         self.remove_logs()?;
-        if let (Some(links), Ok(manifest)) = (links_folder(), self.manifest()) {
+        // A folder without its manifest is no session: it goes last.
+        for entry in fs::read_dir(&self.path).map_err(Error::io("read the folder", &self.path))?.flatten() {
+            let path = entry.path();
+            if path != self.manifest_path() {
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if is_folder { remove_tree(&path)? } else { remove_file(&path)? }
+            }
+        }
+        remove_tree(&self.path)?;
+        if let Some(links) = links_folder() {
             // A link that is not there is what is wanted.
             let _ = fs::remove_file(links.join(manifest.id));
         }
-        remove_tree(&self.path)
+        Ok(())
     }
 
     fn manifest_path(&self) -> PathBuf {
@@ -309,6 +327,11 @@ impl SessionFolder {
 /// Folders of logs in shared memory whose session folder is gone: memory that nobody will give back.
 pub fn orphaned_logs() -> Vec<PathBuf> {
     orphaned_logs_in(Path::new(SHARED_MEMORY))
+}
+
+/// Where the session folder of such logs was.
+pub fn session_of(logs: &Path) -> Option<PathBuf> {
+    fs::read_link(logs.join("session")).ok()
 }
 
 fn orphaned_logs_in(shared: &Path) -> Vec<PathBuf> {
@@ -357,6 +380,13 @@ fn private_folder() -> DirBuilder {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
 }
 
 fn remove_tree(path: &Path) -> Result<()> {

@@ -3,8 +3,8 @@
 //! Owns: the order of things. What can be refused is refused before the program starts; after that, no fault of memscope
 //! changes the program's status, and the session stays on disk until its profile is written.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
@@ -215,17 +215,25 @@ pub(super) fn report_notices(summary: &recorder::Summary, outlived: &[u32], quie
     }
 }
 
-/// Processes of this session that still run: those that carry its variable in their environment.
+/// Processes of this session that still run.
 pub(super) fn outlived(session: &Path) -> Vec<u32> {
-    let wanted = [memscope_wire::env::SESSION.as_bytes(), b"=", session.as_os_str().as_bytes()].concat();
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != std::process::id())
-        .filter(|pid| {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
-        })
-        .collect()
+    sessions_of_processes().remove(session).unwrap_or_default()
+}
+
+/// The processes of each session that run: those that carry its variable in their environment.
+pub(super) fn sessions_of_processes() -> HashMap<PathBuf, Vec<u32>> {
+    let mut found: HashMap<PathBuf, Vec<u32>> = HashMap::new();
+    let prefix = [memscope_wire::env::SESSION.as_bytes(), b"="].concat();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    for pid in pids.filter(|pid| *pid != std::process::id()) {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let sessions = environment.split(|byte| *byte == 0).filter_map(|variable| variable.strip_prefix(&prefix[..]));
+        for session in sessions {
+            found.entry(PathBuf::from(OsStr::from_bytes(session))).or_default().push(pid);
+        }
+    }
+    found
 }
 
 /// A listener that also tells `hear` of each entry.

@@ -3,20 +3,26 @@
 //! Owns: the list, and the question before anything is removed. Refuses: to remove a session that may still be recorded, or whose
 //! program still runs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use memscope_core::clock;
 use memscope_core::report::units;
-use memscope_core::session::{SessionFolder, Standing};
+use memscope_core::session::{self, SessionFolder, Standing};
 
 use crate::arguments::SessionsArguments;
-use crate::commands::run::outlived;
+use crate::commands::run::sessions_of_processes;
 use crate::output::{Failure, complain, print, say, shell_word};
 
 /// Characters of a program's command line that are shown.
 const PROGRAM: usize = 32;
+/// Folders that look abandoned are left alone for so long: a session that begins makes them first, and fills them then.
+const YOUNG: Duration = Duration::from_secs(60);
+/// Sessions that are named before they are removed, and folders that are no sessions; of more, how many there are.
+const NAMED: usize = 20;
 
 /// A session as the list shows it.
 struct Row {
@@ -30,15 +36,31 @@ struct Row {
     bytes: u64,
 }
 
+/// What was found.
+#[derive(Default)]
+struct Found {
+    rows: Vec<Row>,
+    /// Folders that are called sessions and cannot be read as such.
+    unreadable: Vec<PathBuf>,
+    /// Logs in shared memory whose session folder is gone, or in a container that shares the memory, and how large they are.
+    orphans: Vec<(PathBuf, u64)>,
+}
+
 /// Lists sessions, and removes the abandoned ones when asked.
 pub fn sessions(arguments: SessionsArguments) -> Result<i32> {
-    let rows = find(&arguments)?;
+    let found = find(&arguments)?;
     if !arguments.clean {
-        print(&table(&rows))?;
+        print(&table(&found))?;
         return Ok(0);
     }
+    // What a removal has left that was killed at its very end is an empty folder.
+    for path in found.unreadable.iter().take(NAMED) {
+        let is_gone = is_old(path) && std::fs::remove_dir(path).is_ok();
+        let what = if is_gone { "was empty, and is removed" } else { UNREADABLE };
+        say(&format!("{} {what}", path.display()));
+    }
     let (removed, kept): (Vec<Row>, Vec<Row>) =
-        rows.into_iter().filter(|row| row.standing == Standing::Abandoned).partition(|row| row.alive.is_empty());
+        found.rows.into_iter().filter(|row| row.standing == Standing::Abandoned).partition(|row| row.alive.is_empty());
     for row in &kept {
         let pids: Vec<String> = row.alive.iter().map(u32::to_string).collect();
         say(&format!("{} is kept: its processes {} still run", row.folder.path().display(), pids.join(", ")));
@@ -47,6 +69,7 @@ pub fn sessions(arguments: SessionsArguments) -> Result<i32> {
         say("no abandoned session to remove");
         return Ok(0);
     }
+    tell(&removed);
     if !arguments.yes && !is_agreed(&removed)? {
         say("nothing was removed");
         return Ok(0);
@@ -54,26 +77,37 @@ pub fn sessions(arguments: SessionsArguments) -> Result<i32> {
     Ok(i32::from(!remove(removed)))
 }
 
+/// Why a folder is not listed, and not removed.
+const UNREADABLE: &str = "belongs to another user, or holds no session that can be read";
+
 /// Those in the folders that were named; else all that can be found, and those in the current folder.
-fn find(arguments: &SessionsArguments) -> Result<Vec<Row>> {
+fn find(arguments: &SessionsArguments) -> Result<Found> {
+    let mut found = Found::default();
     let mut folders = Vec::new();
+    let alive = sessions_of_processes();
     for path in &arguments.folders {
-        folders.extend(SessionFolder::list_in(path)?);
+        let (sessions, unreadable) = SessionFolder::list_in(path)?;
+        folders.extend(sessions);
+        found.unreadable.extend(unreadable);
     }
     if arguments.folders.is_empty() {
         folders = SessionFolder::list();
-        folders.extend(SessionFolder::list_in(".".as_ref()).unwrap_or_default());
+        let (sessions, unreadable) = SessionFolder::list_in(".".as_ref()).unwrap_or_default();
+        folders.extend(sessions);
+        found.unreadable = unreadable;
+        found.orphans = orphans(&alive);
     }
     let mut seen = HashSet::new();
     folders.retain(|folder| seen.insert(folder.path().to_path_buf()));
     // One that goes away meanwhile is none.
-    Ok(folders.into_iter().filter_map(|folder| row(folder).ok()).collect())
+    found.rows = folders.into_iter().filter_map(|folder| row(folder, &alive).ok()).collect();
+    Ok(found)
 }
 
-fn row(folder: SessionFolder) -> memscope_core::Result<Row> {
+fn row(folder: SessionFolder, alive: &HashMap<PathBuf, Vec<u32>>) -> memscope_core::Result<Row> {
     let (manifest, standing) = (folder.manifest()?, folder.standing()?);
     let session = manifest.session;
-    let alive = if standing == Standing::Abandoned { outlived(folder.path()) } else { Vec::new() };
+    let alive = alive.get(folder.path()).filter(|_| standing == Standing::Abandoned).cloned().unwrap_or_default();
     Ok(Row {
         standing,
         alive,
@@ -85,12 +119,27 @@ fn row(folder: SessionFolder) -> memscope_core::Result<Row> {
     })
 }
 
-fn table(rows: &[Row]) -> String {
-    if rows.is_empty() {
-        return "No sessions: none is recorded now, and none was left behind.\n".to_owned();
-    }
-    let mut text =
-        format!("{:<10} {:>8} {:>8} {:>11}  {:<PROGRAM$}  folder\n", "state", "memscope", "age", "size", "program");
+/// True for a folder in which nothing has come or gone for a while: nobody is making a session of it.
+fn is_old(folder: &Path) -> bool {
+    let changed = std::fs::metadata(folder).and_then(|metadata| metadata.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > YOUNG))
+}
+
+/// Logs that nobody will read and nobody writes any more.
+fn orphans(alive: &HashMap<PathBuf, Vec<u32>>) -> Vec<(PathBuf, u64)> {
+    let is_nobodys = |path: &PathBuf| session::session_of(path).is_none_or(|session| !alive.contains_key(&session));
+    let orphans = session::orphaned_logs().into_iter().filter(|path| is_old(path) && is_nobodys(path));
+    orphans.map(|path| (path.clone(), session::allocated_bytes(&path))).collect()
+}
+
+fn table(found: &Found) -> String {
+    let rows = &found.rows;
+    let mut text = match rows.is_empty() {
+        true => "No sessions: none is recorded now, and none was left behind.\n".to_owned(),
+        false => {
+            format!("{:<10} {:>8} {:>8} {:>11}  {:<PROGRAM$}  folder\n", "state", "memscope", "age", "size", "program")
+        }
+    };
     for row in rows {
         text += &format!(
             "{:<10} {:>8} {:>8} {:>11}  {:<PROGRAM$}  {}\n",
@@ -105,7 +154,32 @@ fn table(rows: &[Row]) -> String {
     if rows.iter().any(|row| row.standing == Standing::Abandoned) {
         text += "\nOf an abandoned one `memscope recover FOLDER` makes the profile; `memscope sessions --clean` removes them.\n";
     }
+    for row in rows.iter().filter(|row| !row.alive.is_empty()) {
+        let pids: Vec<String> = row.alive.iter().map(u32::to_string).collect();
+        text += &format!("\nProcesses {} of {} still run.\n", pids.join(", "), row.folder.path().display());
+    }
+    if !found.orphans.is_empty() {
+        text += "\nIn shared memory, of sessions whose folders are gone, or are not seen from here; where that is sure, remove it:\n";
+        for (path, bytes) in &found.orphans {
+            text += &format!("{:>11}  rm -r {}\n", units::bytes(*bytes), shell_word(path));
+        }
+    }
+    if !found.unreadable.is_empty() {
+        text += &format!("\nNot listed, what {UNREADABLE}:\n");
+        for path in found.unreadable.iter().take(NAMED) {
+            text += &format!("  {}\n", path.display());
+        }
+        text += &more(found.unreadable.len(), "  ");
+    }
     text
+}
+
+/// That there are more than were named.
+fn more(count: usize, before: &str) -> String {
+    match count.saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("{before}and {more} more\n"),
+    }
 }
 
 fn cut(program: &str) -> String {
@@ -125,6 +199,17 @@ fn age(seconds: u64) -> String {
     }
 }
 
+/// Says what is going to be removed.
+fn tell(rows: &[Row]) {
+    for row in rows.iter().take(NAMED) {
+        let (path, program) = (row.folder.path().display(), cut(&row.program));
+        say(&format!("abandoned: {path} ({program}, {}); no profile was made of it", units::bytes(row.bytes)));
+    }
+    if rows.len() > NAMED {
+        say(&format!("abandoned: {} more; no profiles were made of them", rows.len() - NAMED));
+    }
+}
+
 /// Asks on the terminal; without one the user must have agreed before.
 fn is_agreed(rows: &[Row]) -> Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
@@ -132,12 +217,8 @@ fn is_agreed(rows: &[Row]) -> Result<bool> {
             "there is no terminal to ask on: say --yes to remove abandoned sessions, with what they recorded"
         ));
     }
-    for row in rows {
-        let program = cut(&row.program);
-        say(&format!("abandoned: {} ({program}, {})", row.folder.path().display(), units::bytes(row.bytes)));
-    }
     let which = units::count(rows.len() as u64, "session", "sessions");
-    eprint!("memscope: remove {which}, with what they recorded? No profile was made of it. [y/N] ");
+    eprint!("memscope: remove {which}, with what they recorded? [y/N] ");
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
@@ -158,7 +239,7 @@ fn remove(rows: Vec<Row>) -> bool {
             Ok(()) => (sessions, bytes) = (sessions + 1, bytes + row.bytes),
             Err(error) => {
                 all = false;
-                complain(&format!("{} could not be removed whole: {error}", shell_word(&path)));
+                complain(&format!("{} could not be removed: {error}", shell_word(&path)));
             }
         }
     }

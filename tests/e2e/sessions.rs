@@ -98,6 +98,103 @@ fn only_what_nobody_cares_for_is_cleaned_and_only_when_agreed() {
     assert!(stdout(&place.run("sessions .")).starts_with("No sessions"));
 }
 
+/// Copies of an abandoned session, each with a journal and logs of its own.
+fn copies(place: &Place, of: &Path, count: usize) {
+    for copy in 0..count {
+        let folder = place.path(&format!("copies/{copy}.mscope.session"));
+        std::fs::create_dir_all(folder.join("logs")).expect("a folder");
+        for name in ["manifest.json", "journal"] {
+            std::fs::copy(of.join(name), folder.join(name)).expect("copied");
+        }
+        std::fs::write(folder.join("logs/1-2-0.log"), vec![0; 4096]).expect("written");
+    }
+}
+
+/// An abandoned session, whose program has ended too.
+fn abandoned(place: &Place) -> std::path::PathBuf {
+    let program = place.compile_linked("hold");
+    let mut held = Held::start(place, &program, "abandoned.mscope");
+    held.kill_memscope();
+    held.kill_program();
+    place.path("abandoned.mscope.session")
+}
+
+#[test]
+fn a_cleaning_that_is_killed_leaves_only_what_the_next_one_finds() {
+    const COUNT: usize = 300;
+    let place = Place::new();
+    copies(&place, &abandoned(&place), COUNT);
+    let left = || std::fs::read_dir(place.path("copies")).expect("a folder").count();
+    let mut killed = 0;
+    while left() > COUNT / 4 && killed < 20 {
+        let before = left();
+        let mut command = place.memscope();
+        command.args(["sessions", "--clean", "--yes", "copies"]).stderr(Stdio::null());
+        let mut cleaning = command.spawn().expect("memscope starts");
+        wait_until("it removes some", || left() + killed < before || cleaning.try_wait().expect("a child").is_some());
+        cleaning.kill().expect("killed");
+        cleaning.wait().expect("gone");
+        killed += 1;
+        // All that is left are sessions, but for the folder that was about to go each time.
+        let listed = stdout(&place.run("sessions copies"));
+        let sessions = listed.lines().filter(|line| line.starts_with("abandoned")).count();
+        assert!(sessions + killed >= left(), "{sessions} of {}: {listed}", left());
+    }
+    println!("killed {killed} times, {} left", left());
+    let cleaned = place.run("sessions --clean --yes copies");
+    assert_eq!(cleaned.status.code(), Some(0), "{}", stderr(&cleaned));
+    let unlisted = stdout(&place.run("sessions copies")).matches("  copies/").count();
+    assert_eq!(left(), unlisted, "nothing is left but what is named");
+    assert!(unlisted <= killed, "{unlisted}");
+}
+
+#[test]
+fn what_cannot_be_removed_is_left_whole() {
+    let place = Place::new();
+    copies(&place, &abandoned(&place), 1);
+    // As on a disk that is mounted to be read.
+    let script =
+        "mount --bind copies copies && mount -o remount,bind,ro copies && exec \"$0\" sessions --clean --yes copies";
+    let mut command = place.command("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_memscope")]);
+    let cleaned = command.output().expect("unshare starts");
+    if !stderr(&cleaned).contains("memscope: ") {
+        use std::io::Write;
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED a read-only folder: no namespace of mounts here: {}",
+            stderr(&cleaned)
+        );
+        return;
+    }
+    assert_eq!(cleaned.status.code(), Some(1), "{}", stderr(&cleaned));
+    assert!(stderr(&cleaned).contains("0.mscope.session could not be removed: "), "{}", stderr(&cleaned));
+    assert!(stderr(&cleaned).contains("removed: 0 sessions"), "{}", stderr(&cleaned));
+    let folder = place.path("copies/0.mscope.session");
+    for part in ["manifest.json", "journal", "logs/1-2-0.log"] {
+        assert!(folder.join(part).is_file(), "{part}");
+    }
+}
+
+#[test]
+fn what_is_removed_and_what_cannot_be_read_is_named() {
+    let place = Place::new();
+    copies(&place, &abandoned(&place), 1);
+    std::fs::create_dir(place.path("copies/other.mscope.session")).expect("a folder");
+    let listed = stdout(&place.run("sessions copies"));
+    assert!(
+        listed.contains("Not listed, what belongs to another user")
+            && listed.contains("  copies/other.mscope.session\n"),
+        "{listed}"
+    );
+    let cleaned = place.run("sessions --clean --yes copies");
+    assert_eq!(cleaned.status.code(), Some(0));
+    let said = stderr(&cleaned);
+    assert!(said.contains("/copies/0.mscope.session (") && said.contains("no profile was made of it"), "{said}");
+    assert!(said.contains("copies/other.mscope.session belongs to another user"), "{said}");
+    assert!(place.path("copies/other.mscope.session").exists());
+}
+
 /// The child of `parent` that runs `program` (memscope's witness of signals is a child too).
 fn child_of(parent: u32, program: &Path) -> Option<u32> {
     let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;

@@ -39,20 +39,30 @@ impl Standing {
 }
 
 impl SessionFolder {
-    /// The sessions in a folder, or the one that the folder itself is.
+    /// The sessions in a folder, or the one that the folder itself is; and what is called a session there and cannot be read as one:
+    /// another user's, or one whose manifest is gone.
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn list_in(folder: &Path) -> Result<Vec<SessionFolder>> {
+    pub fn list_in(folder: &Path) -> Result<(Vec<SessionFolder>, Vec<PathBuf>)> {
         if let Ok(session) = SessionFolder::open(folder) {
-            return Ok(vec![session]);
+            return Ok((vec![session], Vec::new()));
         }
         let entries = fs::read_dir(folder).map_err(crate::Error::io("read the folder", folder))?;
         let named = |path: &PathBuf| path.as_os_str().to_string_lossy().ends_with(FOLDER_SUFFIX);
         let paths = entries.flatten().map(|entry| entry.path()).filter(named);
-        let mut found: Vec<SessionFolder> = paths.filter_map(|path| SessionFolder::open(&path).ok()).collect();
+        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+        for path in paths.filter(|path| path.is_dir()) {
+            match SessionFolder::open(&path) {
+                Ok(session) => found.push(session),
+                // One that goes away meanwhile is neither.
+                Err(_) if path.exists() => unreadable.push(path),
+                Err(_) => {}
+            }
+        }
         found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
+        unreadable.sort();
+        Ok((found, unreadable))
     }
 
     /// How it stands. Errors: those of [`SessionFolder::manifest`].
@@ -78,19 +88,21 @@ impl SessionFolder {
 
     /// Bytes that it takes on disk and in shared memory.
     pub fn allocated_bytes(&self) -> u64 {
-        fn sum(folder: &Path) -> u64 {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            let of = |path: PathBuf| match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => sum(&path),
-                Ok(metadata) => metadata.blocks() * 512,
-                Err(_) => 0,
-            };
-            entries.map(|entry| of(entry.path())).sum()
-        }
         let logs = self.logs();
-        let shared = if logs.starts_with(&self.path) { 0 } else { sum(&logs) };
-        sum(&self.path) + shared
+        let shared = if logs.starts_with(&self.path) { 0 } else { allocated_bytes(&logs) };
+        allocated_bytes(&self.path) + shared
     }
+}
+
+/// Bytes that the files in a folder take.
+pub fn allocated_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let of = |path: PathBuf| match fs::symlink_metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => allocated_bytes(&path),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.map(|entry| of(entry.path())).sum()
 }
 
 #[cfg(test)]
@@ -135,9 +147,13 @@ mod tests {
         });
         assert_eq!(far.standing().expect("known"), Standing::Elsewhere);
 
+        // A removal that was killed at its very end, or another user's.
+        let half = place.path().join("half.session");
+        fs::create_dir(&half).expect("a folder");
+        fs::write(place.path().join("no.session"), "a file is no session").expect("written");
         let listed = SessionFolder::list_in(place.path()).expect("readable");
-        assert_eq!(listed, [mine.clone(), gone, before, far]);
-        assert_eq!(SessionFolder::list_in(mine.path()).expect("readable"), [mine]);
+        assert_eq!(listed, (vec![mine.clone(), gone, before, far], vec![half]));
+        assert_eq!(SessionFolder::list_in(mine.path()).expect("readable"), (vec![mine], Vec::new()));
     }
 
     #[test]

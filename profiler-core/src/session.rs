@@ -244,10 +244,8 @@ impl SessionFolder {
     pub fn is_being_recorded(&self) -> bool {
         journal::is_being_written(&self.journal()).unwrap_or_else(|| {
             self.manifest().is_ok_and(|manifest| {
-                let start_time = source::start_time(manifest.session.recorder_pid);
-                manifest.state == Recorded::Running
-                    && start_time.is_some()
-                    && start_time == manifest.recorder_start_time
+                let runs = |start_time| source::runs_since(manifest.session.recorder_pid, start_time);
+                manifest.state == Recorded::Running && manifest.recorder_start_time.is_some_and(runs)
             })
         })
     }

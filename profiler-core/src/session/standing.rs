@@ -73,8 +73,8 @@ impl SessionFolder {
             return Ok(Standing::Elsewhere);
         }
         let same_boot = manifest.session.boot_id == clock::boot_id();
-        let start_time = source::start_time(manifest.session.recorder_pid).filter(|_| same_boot);
-        let cared_for = start_time.is_some() && start_time == manifest.recorder_start_time;
+        let runs = |start_time| source::runs_since(manifest.session.recorder_pid, start_time);
+        let cared_for = same_boot && manifest.recorder_start_time.is_some_and(runs);
         // Where there are no locks, a process of this boot must be the one that the manifest names.
         let locked = journal::is_being_written(&self.journal());
         Ok(match (locked.unwrap_or(false), manifest.state) {
@@ -138,6 +138,18 @@ mod tests {
         gone.mark_finished(Some(0)).expect("marked");
         assert_eq!(gone.standing().expect("known"), Standing::Abandoned, "and died before the profile was made");
 
+        // A memscope that was killed stays a process until somebody waits for it, which in a container may be never.
+        let mut killed = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        let left = session(place.path(), "bb", |info| info.recorder_pid = killed.id());
+        assert_eq!(left.standing().expect("known"), Standing::Running, "it runs, and may begin to record");
+        killed.kill().expect("killed");
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while left.standing().expect("known") != Standing::Abandoned {
+            assert!(std::time::Instant::now() < deadline, "a dead memscope cares for nothing");
+        }
+        assert!(!left.is_being_recorded());
+        killed.wait().expect("it was there all the time");
+
         // After a new start of the machine another process may have its number and start time.
         let before = session(place.path(), "c", |info| info.boot_id[0] ^= 1);
         assert_eq!(before.standing().expect("known"), Standing::Abandoned);
@@ -152,7 +164,7 @@ mod tests {
         fs::create_dir(&half).expect("a folder");
         fs::write(place.path().join("no.session"), "a file is no session").expect("written");
         let listed = SessionFolder::list_in(place.path()).expect("readable");
-        assert_eq!(listed, (vec![mine.clone(), gone, before, far], vec![half]));
+        assert_eq!(listed, (vec![mine.clone(), gone, left, before, far], vec![half]));
         assert_eq!(SessionFolder::list_in(mine.path()).expect("readable"), (vec![mine], Vec::new()));
     }
 

@@ -19,6 +19,7 @@ use memscope_wire::log::{FILE_SUFFIX, Refusal};
 pub use header::Identity;
 use log::Log;
 pub(crate) use process::parent;
+pub(crate) use process::runs_since;
 pub use process::start_time;
 pub(crate) use refusal::{gravest, sentence};
 

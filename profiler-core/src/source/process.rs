@@ -24,7 +24,7 @@ pub(super) enum Sight {
 /// Looks for the process; `seen_as` is the pid under which it was seen last. One that was never seen is searched for in all
 /// of /proc, which takes milliseconds, only if `search_all`.
 pub(super) fn look(identity: &Identity, seen_as: Option<u32>, search_all: bool) -> Sight {
-    let runs = |pid: u32| fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| runs(&stat, identity.start_time));
+    let runs = |pid: u32| runs_since(pid, identity.start_time);
     match seen_as {
         Some(pid) if runs(pid) => Sight::Runs(pid),
         // It was visible, and its pid is free or another's: it is gone, no need to search.
@@ -67,6 +67,11 @@ fn runs(stat: &[u8], start_time: u64) -> bool {
 /// Start time of the process with this pid, in clock ticks since boot; `None` when there is none.
 pub fn start_time(pid: u32) -> Option<u64> {
     after_name(pid, 19)
+}
+
+/// True while the process with this pid that began then runs: one that has ended and that nobody has waited for does not.
+pub(crate) fn runs_since(pid: u32, start_time: u64) -> bool {
+    fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| runs(&stat, start_time))
 }
 
 /// Process id of the parent of the process with this pid; `None` when there is none.

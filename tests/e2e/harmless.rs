@@ -101,8 +101,27 @@ fn a_java_machine_is_as_ever() {
     if !is_there("java") {
         return skip("a Java machine: it is not installed");
     }
-    let (status, _, said) = same(&["java", "-Xmx64m", "-version"]);
-    assert!(status == Some(0) && said.contains("version"), "{said}");
+    if !is_there("javac") {
+        let (status, _, said) = same(&["java", "-Xmx64m", "-version"]);
+        return assert!(status == Some(0) && said.contains("version"), "{said}");
+    }
+    // Threads, a full heap, a fault that the machine takes for itself, a child, a hook at the end.
+    let source = "import java.util.*; import java.util.concurrent.*;\n\
+        public class Main { static String nothing;\n\
+        public static void main(String[] words) throws Exception {\n\
+        var pool = Executors.newFixedThreadPool(4); long sum = 0;\n\
+        Callable<Long> work = () -> { long s = 0; for (int i = 0; i < 100000; i++) s += new byte[1000].length; return s; };\n\
+        for (var one : pool.invokeAll(Collections.nCopies(8, work))) sum += one.get();\n\
+        pool.shutdown(); System.out.println(sum);\n\
+        try { nothing.length(); } catch (NullPointerException e) { System.out.println(\"null\"); }\n\
+        var child = new ProcessBuilder(\"sh\", \"-c\", \"echo child; exit 4\").start();\n\
+        System.out.print(new String(child.getInputStream().readAllBytes())); System.out.println(child.waitFor());\n\
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println(\"hook\")));\n\
+        System.exit(9); } }\n";
+    let place = Place::new();
+    fs::write(place.path("Main.java"), source).unwrap();
+    let (status, text, _) = same(&["java", "-Xmx64m", place.path("Main.java").to_str().unwrap()]);
+    assert_eq!((status, text.as_str()), (Some(9), "800000000\nnull\nchild\n4\nhook"));
 }
 
 #[test]
@@ -136,6 +155,12 @@ fn interactive_programs_are_as_ever() {
 fn a_child_that_outlives_its_parent_is_as_ever() {
     let (status, text, _) = same(&["sh", "-c", "(sleep 0.5; echo late; exec >&-; sleep 1) & echo early; exit 3"]);
     assert_eq!((status, text.as_str()), (Some(3), "early\nlate"));
+    // One that records while its session ends, and one that begins when it has ended.
+    let place = Place::new();
+    let stress = place.compile("stress", &[]).display().to_string();
+    let line = format!("{stress} 2 3000000 & (sleep 1.5; {stress} 1 100000) & exit 3");
+    let (status, text, _) = same(&["sh", "-c", &line]);
+    assert_eq!((status, text.as_str()), (Some(3), "done\ndone"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The rooms: which crate may depend on which of ours. The table in docs/ARCHITECTURE.md says the same.
+//! The rooms: which crate may depend on which of ours (the table in docs/ARCHITECTURE.md says the same); tests that docs/hazards.md names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -44,4 +44,20 @@ fn every_room_depends_only_on_what_it_may() {
         }
     }
     assert_eq!(seen.len(), allowed.len(), "a room of the table is missing from the workspace");
+}
+
+#[test]
+fn every_test_that_the_hazards_name_is_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("docs/hazards.md")).expect("docs/hazards.md");
+    let mut named = 0;
+    for test in text.split('`').skip(1).step_by(2).filter(|words| words.contains("::")) {
+        let [room, file, name] = test.split("::").collect::<Vec<_>>()[..] else { panic!("{test} is room::file::test") };
+        let folder = if room == "interposer" { "interposer/tests/interposer" } else { "tests/e2e" };
+        let path = root.join(folder).join(format!("{file}.rs"));
+        let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(source.contains(&format!("#[test]\nfn {name}()")), "docs/hazards.md names {test}, which is not there");
+        named += 1;
+    }
+    assert!(named > 50, "{named} tests are named");
 }

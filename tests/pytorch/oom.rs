@@ -108,6 +108,26 @@ fn module_line_and_cause_are_told_while_the_program_runs() {
     assert!(parts[3].contains(cache), "{}", parts[3]);
 }
 
+/// A tensor of 8 MiB is a part of a segment of 20 MiB: PyTorch's message names the one, and we both.
+#[test]
+fn a_small_tensor_is_told_with_the_segment_that_pytorch_names() {
+    let Some(python) = python("a_small_tensor_is_told_with_the_segment_that_pytorch_names") else { return };
+    let place = Place::new();
+    let mut command = place.memscope();
+    command.args(["run", "-f", "-o", "p.mscope", "--json", "r.json", "--device", "1GiB", "--"]);
+    let output = command.args([python.as_path(), &program("segment")]).output().expect("memscope starts");
+    let (said, printed) = (stderr(&output), stdout(&output));
+    assert!(output.status.success(), "{said}");
+    let printed: Value = serde_json::from_str(printed.lines().next().expect("a line")).expect("JSON");
+    let message = printed["message"].as_str().expect("a message");
+    assert!(message.starts_with("CUDA out of memory. Tried to allocate 20.00 MiB. "), "{message}");
+    let told = "It was 8.00 MiB for the tensor; PyTorch asked the driver for a segment of 20.00 MiB.";
+    assert!(said.split_whitespace().collect::<Vec<_>>().join(" ").contains(told), "{said}");
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("r.json")).expect("a report")).expect("JSON");
+    let oom = oom(&report["findings"]);
+    assert_eq!((number(oom, "/requested"), number(oom, "/segment")), (8 * MIB, 20 * MIB));
+}
+
 /// The allocator of this backend reports nothing and keeps no cache: the driver's refusal is the program's error.
 #[test]
 fn a_backend_that_reports_nothing_is_told_at_once_too() {

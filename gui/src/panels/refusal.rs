@@ -38,6 +38,7 @@ fn gravest(answer: &Answer) -> Option<(&Gravest, &Finding, &Oom)> {
 fn facts(gravest: &Gravest, oom: &Oom) -> Vec<(&'static str, String)> {
     let scope = oom.scope.clone().unwrap_or_else(|| "outside all scopes".to_owned());
     let mut facts = vec![("Asked for by", scope)];
+    facts.extend(oom.sizes().map(|sizes| ("Asked for", sizes)));
     facts.extend(oom.line.iter().map(|line| ("At the line", line.clone())));
     let mut when: Vec<String> = Vec::new();
     when.push(oom.step.map_or("before the first step".to_owned(), |step| format!("step {step}")));

@@ -13,7 +13,7 @@ use crate::sessions::{GIB, MIB, eight_gpus, leaking, out_of_memory, training};
 use crate::trace::Trace;
 use crate::window::{self, Window, click, heard, press, press_with};
 
-/// A PyTorch-like program with names as long as real ones: 40 layers in a container, and a refusal with its line.
+/// A PyTorch-like program with names as long as real ones: 40 layers in a container, and a tensor that is refused, with its line.
 fn wordy() -> Trace {
     let mut trace = Trace::new(Trace::session(&["python", "train_language_model.py", "--config", "large.yaml"], None));
     trace.add_process(4242, None);
@@ -31,7 +31,7 @@ fn wordy() -> Trace {
     trace.block(0x44_0000_0000, 3 * GIB, Category::Weights, "transformer.h.17.attention.query_key_value.weight");
     trace.block(0x45_0000_0000, 2 * GIB, Category::Optimizer, "transformer.h.17.attention.query_key_value.exp_avg");
     trace.now += 10_000_000;
-    trace.refuse(5 * GIB, GIB, 24 * GIB);
+    trace.give_up(5 * GIB, 5 * GIB + 512 * MIB, GIB, 24 * GIB);
     let line = trace.name("models/language/attention_layers.py:217 in MultiHeadSelfAttention.forward");
     trace.event(Event::RefusedLine { line, device: 0 });
     trace.end(1);
@@ -122,6 +122,7 @@ fn what_was_refused_and_what_to_do_is_in_sight_without_scrolling() {
         "GPT2LMHeadModel/transformer/h.17/attention.self_attention",
         "models/language/attention_layers.py:217 in MultiHeadSelfAttention.forward",
         "step 5, forward, at 1.510000 s",
+        "5.00 GiB for the tensor; PyTorch asked the driver for a segment of 5.50 GiB",
         "1.00 GiB of 24.00 GiB",
         "9.00 GiB, 47 % of live, activations, in GPT2LMHeadModel/transformer/h.17/attention.self_attention",
         "5.00 GiB, 26 % of live, unknown",

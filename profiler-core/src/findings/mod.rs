@@ -19,7 +19,7 @@ mod untold;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::report::{ByCategory, Group};
+use crate::report::{ByCategory, Group, units};
 
 pub(crate) use detect::detect;
 pub(crate) use evidence::Evidence;
@@ -287,6 +287,11 @@ pub struct Oom {
     /// In which scope.
     pub scope: Option<String>,
     /// The program's line that asked; `null` when it was not told.
+    /// What PyTorch asked the driver for last before it gave up: the segment that the tensor would have been a part of, which its own
+    /// message names. With segments that expand, a piece of one. `null` for whoever asks the driver itself, and where PyTorch asked
+    /// for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<u64>,
     #[serde(default)]
     pub line: Option<String>,
     /// Granted by the driver at that moment.
@@ -443,6 +448,24 @@ impl Detail {
             Detail::UnknownShare { .. } => "unknown_share",
             Detail::FreeOfUnknown { .. } => "free_of_unknown",
             Detail::FreeRefused { .. } => "free_refused",
+impl Oom {
+    /// The segment that PyTorch asked the driver for, where that was more than the tensor, in words too.
+    pub(crate) fn larger_segment(&self) -> Option<u64> {
+        let larger = |segment: u64| segment > self.requested && units::bytes(segment) != units::bytes(self.requested);
+        self.segment.filter(|segment| larger(*segment))
+    }
+
+    /// What was asked for, where the tensor's bytes are not what PyTorch's own message names.
+    pub fn sizes(&self) -> Option<String> {
+        let segment = self.larger_segment()?;
+        Some(format!(
+            "{} for the tensor; PyTorch asked the driver for a segment of {}",
+            units::bytes(self.requested),
+            units::bytes(segment)
+        ))
+    }
+}
+
             Detail::TagOfUnknown { .. } => "tag_of_unknown",
             Detail::MapOfUnknown { .. } => "map_of_unknown",
             Detail::MissedFree { .. } => "missed_free",

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use memscope_wire::MemoryKind;
 
-use crate::allocation::{Failure, Model, Sites};
+use crate::allocation::{Failure, Model, Sites, flag};
 use crate::journal::entry::Nanoseconds;
 use crate::report::units::{bytes, times};
 use crate::report::{ByCategory, Group, Groups, Place, device_text, seconds};
@@ -130,6 +130,7 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
         function: model.names.text(failure.function),
         requested: failure.requested,
         free: told.then_some(failure.free),
+        segment: has_given_up(model, failure).then(|| segment(evidence, process, moment, failure)).flatten(),
         total: told.then_some(failure.total),
         refusals,
         time_s: seconds(moment.time),
@@ -152,6 +153,31 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
 }
 
 fn groups_and_holders(evidence: &Evidence<'_>, device: usize, state: &State) -> (Vec<Group>, ByHolder) {
+/// What PyTorch asked the driver for when it was refused this: the driver's last refusal of the same memory, unless the driver has
+/// granted some since, which was then another request's.
+fn segment(evidence: &Evidence<'_>, process: u32, moment: &MarkerMoment, failure: &Failure) -> Option<u64> {
+    let model = evidence.model;
+    let device = model.resolve(failure.device);
+    let before = evidence.markers.iter().filter(|before| before.order < moment.order);
+    let refusals = before.filter_map(|before| {
+        let marker = &model.markers[before.marker as usize];
+        let refused = marker.failure().filter(|refused| {
+            let here = marker.process == process && model.resolve(refused.device) == device;
+            here && refused.memory == MemoryKind::Device && refused.result == OUT_OF_MEMORY
+        })?;
+        Some((before.order, refused))
+    });
+    let (order, refused) = refusals.max_by_key(|(order, _)| *order)?;
+    let granted = model.allocations.iter().zip(evidence.lifetimes).any(|(allocation, life)| {
+        let since = life.birth > order && life.birth < moment.order;
+        since
+            && allocation.process == process
+            && !allocation.is(flag::BLOCK)
+            && model.resolve(allocation.device) == device
+    });
+    (!granted && !has_given_up(model, refused)).then_some(refused.requested)
+}
+
     let (mut groups, mut holders) = (Groups::default(), ByHolder::default());
     let sites = Sites::of(&evidence.model.stacks, &evidence.model.names);
     for (allocation, outlived) in evidence.outlived_at(device, state.order) {
@@ -175,6 +201,9 @@ fn oom(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMome
     let largest = oom.by_category.named().into_iter().max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes > 0);
     if let Some((category, most)) = largest {
         message.push_str(&format!("; {} were live, most of it {category} ({})", bytes(oom.live), bytes(most)));
+    if let Some(segment) = oom.larger_segment() {
+        message.push_str(&format!(" (a segment of {} from the driver)", bytes(segment)));
+    }
     }
     let device = evidence.model.resolve(failure.device) as usize;
     let across_steps = of_earlier_steps(kept, &oom).or_else(|| of_larger_inputs(evidence, device, &oom));
@@ -205,7 +234,7 @@ fn who(function: &str) -> &str {
 }
 
 fn advice(oom: &Oom, largest: Option<&str>) -> &'static str {
-    let enough = oom.requested.saturating_sub(oom.free.unwrap_or(0));
+    let enough = oom.larger_segment().unwrap_or(oom.requested).saturating_sub(oom.free.unwrap_or(0));
     match largest {
         _ if oom.cached >= oom.requested && oom.function == GIVEN_UP => {
             "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and keep sizes alike from step to step: the cache has enough, \

@@ -94,6 +94,51 @@ fn an_error_that_reached_the_program_is_told_once_with_its_line_and_its_cause() 
     assert_eq!(through_profile(&trace), findings, "the profile has it too");
 }
 
+/// PyTorch's message names the segment, the program its tensor: both are told. What the driver was asked for earlier, and PyTorch got
+/// over, is another request's; and a limit that PyTorch keeps itself asks the driver for nothing.
+#[test]
+fn the_segment_that_the_driver_was_asked_for_is_told_beside_the_tensor() {
+    let ended = |mut trace: Trace| {
+        trace.ended(0);
+        trace.end(1);
+        findings(&trace)
+    };
+    let mut trace = program();
+    refused(&mut trace, ALLOC_ROW, 600 * MIB);
+    trace.alloc(0, 0x20_0000_0000, 600 * MIB);
+    refused(&mut trace, ALLOC_ROW, 20 * MIB);
+    trace.free(0, 0x20_0000_0000);
+    refused(&mut trace, ALLOC_ROW, 20 * MIB);
+    refused(&mut trace, GIVEN_UP_ROW, 8 * MIB);
+    let told = ended(trace.clone());
+    assert_eq!((oom(&told).requested, oom(&told).segment), (8 * MIB, Some(20 * MIB)));
+    let text = finding(&told[0], Style::Plain);
+    let asked = "PyTorch asked for 8.00 MiB (a segment of 20.00 MiB from the driver), 24.00 MiB of 1.00 GiB were free";
+    assert!(told[0].message.contains(asked), "{}", told[0].message);
+    assert!(
+        text.contains("It was 8.00 MiB for the tensor; PyTorch asked the driver for a segment of 20.00 MiB."),
+        "{text}"
+    );
+    // The next is refused by PyTorch alone; it is the one that is told, since as much is live.
+    refused(&mut trace, GIVEN_UP_ROW, 9 * MIB);
+    assert_eq!((oom(&ended(trace.clone())).requested, oom(&ended(trace)).segment), (9 * MIB, None));
+    // So where the driver granted what was asked for, a moment before.
+    let mut trace = program();
+    refused(&mut trace, ALLOC_ROW, 20 * MIB);
+    trace.alloc(0, 0x20_0000_0000, 20 * MIB);
+    refused(&mut trace, GIVEN_UP_ROW, 8 * MIB);
+    let told = ended(trace);
+    assert_eq!((oom(&told).requested, oom(&told).segment), (8 * MIB, None));
+    assert!(!finding(&told[0], Style::Plain).contains("for the tensor"), "{}", told[0].message);
+    // Others than PyTorch ask the driver for what they want.
+    let mut trace = Trace::new(&["./train"], None);
+    trace.process(0, 31);
+    trace.device(0, 0, UUID, 1024 * MIB);
+    refused(&mut trace, ALLOC_ROW, 20 * MIB);
+    refused(&mut trace, ALLOC_ROW, 8 * MIB);
+    assert_eq!(oom(&ended(trace)).segment, None);
+}
+
 /// Layers that are alike are one group: where they were made, who holds them, and how that is known of most of their bytes.
 #[test]
 fn what_held_most_says_where_it_was_made_and_who_holds_it() {

@@ -343,6 +343,20 @@ fn refused_allocations_are_walked_through() {
     assert!(!view.text().contains("has refused no allocation"), "until the next key");
 }
 
+/// PyTorch's own message names the segment; the program asked for a tensor.
+#[test]
+fn a_tensor_is_told_with_the_segment_that_was_refused() {
+    let mut trace = sessions::training();
+    trace.give_up(8 << 20, 20 << 20, 4 << 20, 80 << 30);
+    trace.end(1);
+    let mut view = View::new(&trace, SIZE);
+    view.press("f");
+    let text = view.text();
+    for part in ["(a segment of 20.00 MiB from the driver)", "8.00 MiB for the tensor; PyTorch asked the driver"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
 #[test]
 fn where_there_is_no_other_step_it_is_said() {
     let mut view = View::new(&sessions::leaking(), SIZE);

@@ -13,6 +13,7 @@ use memscope_wire::{Category, Event, MemoryKind, Origin, TextId};
 
 const MALLOC: u16 = 3;
 const FREE: u16 = 4;
+const GIVES_UP: u16 = 90;
 /// One of NVML's and of CUDA's spelling of a device.
 pub const fn uuid(ordinal: u8) -> [u8; 16] {
     let mut uuid = *b"FIXED-DEVICE-000";
@@ -172,6 +173,16 @@ impl Trace {
     pub fn refuse(&mut self, requested: u64, free: u64, total: u64) {
         let (device, memory) = (self.device, MemoryKind::Device);
         self.event(Event::AllocFailed { requested, free, total, device, result: 2, row: MALLOC, memory });
+    }
+
+    /// PyTorch gives up a tensor: the driver has refused the segment of which it would be a part.
+    pub fn give_up(&mut self, tensor: u64, segment: u64, free: u64, total: u64) {
+        let mut name = [0; 40];
+        name[..32].copy_from_slice(b"c10::reportOutOfMemoryToProfiler");
+        self.event(Event::Function { row: GIVES_UP, name });
+        self.refuse(segment, free, total);
+        let (device, memory, requested) = (self.device, MemoryKind::Device, tensor);
+        self.event(Event::AllocFailed { requested, free, total, device, result: 2, row: GIVES_UP, memory });
     }
 
     pub fn sample(&mut self, device: DeviceSample) {

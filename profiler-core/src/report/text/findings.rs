@@ -76,7 +76,8 @@ impl Page {
 
 /// What else was on the device when an allocation was refused, as sentences.
 pub fn circumstances(oom: &Oom) -> Vec<String> {
-    cache(oom).into_iter().chain(outside(oom)).collect()
+    let sizes = oom.sizes().map(|sizes| format!("It was {sizes}."));
+    sizes.into_iter().chain(cache(oom)).chain(outside(oom)).collect()
 }
 
 /// How much of what the driver granted was in no block, and whether a piece of it would have done.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use memscope_core::diff::{self, Diff, Side};
-use memscope_core::explorer::{At, Explorer, Query};
+use memscope_core::explorer::{At, Explorer, Query, SideAt};
 use memscope_core::profile::Profile;
 use memscope_core::report::Instant;
 
@@ -33,7 +33,8 @@ pub fn diff(arguments: DiffArguments) -> Result<i32> {
 
 fn side(path: &Path, at: At) -> Result<Side> {
     conclude::check_written(path)?;
-    let answer = Explorer::of_profile(&Profile::open(path)?)?.answer(&Query { side: Some(at), ..Query::default() });
+    let answer =
+        Explorer::of_profile(&Profile::open(path)?)?.answer(&Query { side: Some(SideAt::At(at)), ..Query::default() });
     let side = answer.side.map(|side| Side::clone(&side)).unwrap_or_default();
     match at {
         At::Step(number) if !side.exists => bail!("{} has no step {number}", path.display()),

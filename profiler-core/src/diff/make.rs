@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::explorer::STACKED;
+use crate::explorer::{At, STACKED};
 use crate::ledger::EventRows;
 use crate::report::{Instant, seconds, together};
 
@@ -58,6 +58,7 @@ impl SideReport {
         SideReport {
             name: name.to_owned(),
             asked: Instant::from(side.at).to_string(),
+            ran_out: matches!(side.at, At::Refused(_)),
             exists: side.exists,
             time_s: seconds(side.state.time),
             step: side.state.step,

@@ -101,6 +101,9 @@ pub struct SideReport {
     pub name: String,
     /// Which moment was asked for: `peak`, `end`, `step:N` or `time:S`.
     pub asked: String,
+    /// True when that is where memory ran out.
+    #[serde(default)]
+    pub ran_out: bool,
     /// False when the session has no such moment; it then holds nothing.
     pub exists: bool,
     /// When.

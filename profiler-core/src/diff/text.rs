@@ -47,12 +47,22 @@ pub fn text(diff: &Diff) -> String {
 /// A side in a line: its name, and its moment.
 pub(super) fn side_text(side: &SideReport) -> String {
     if !side.exists {
-        return format!("{}, which has no {}", side.name, moment(&side.asked));
+        return format!("{}, which has no {}", side.name, side.moment());
     }
-    format!("{}, {}, {}", side.name, moment(&side.asked), side.place())
+    format!("{}, {}, {}", side.name, side.moment(), side.place())
 }
 
 impl SideReport {
+    /// Which moment it is.
+    pub fn moment(&self) -> String {
+        match self.asked.split_once(':') {
+            _ if self.ran_out => "where memory ran out".to_owned(),
+            Some(("step", number)) => format!("step {number}"),
+            Some(_) => "moment".to_owned(),
+            None => self.asked.clone(),
+        }
+    }
+
     /// When, and in which step and phase.
     pub fn place(&self) -> String {
         let step = self.step.map_or_else(String::new, |step| format!(", step {step}"));
@@ -81,14 +91,6 @@ impl Diff {
             }
         }
         text
-    }
-}
-
-fn moment(asked: &str) -> String {
-    match asked.split_once(':') {
-        Some(("step", number)) => format!("step {number}"),
-        Some(_) => "moment".to_owned(),
-        None => asked.to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ use super::live::Live;
 use super::moment::{Ledgers, Place, place, remembered, state_at};
 use super::pace::{Kept, Stamp};
 use super::part::{Part, Positions};
-use super::query::{At, Query, RowsQuery};
+use super::query::{At, Query, RowsQuery, SideAt};
 use super::rows::RowList;
 use super::scopes;
 use super::segments::Segments;
@@ -34,7 +34,7 @@ use super::tracks;
 pub(super) struct Lists {
     rows: Kept<(Part, At, RowsQuery), RowList>,
     segments: Kept<(Part, At), Segments>,
-    side: Kept<(Part, At), Arc<Side>>,
+    side: Kept<(Part, SideAt), Arc<Side>>,
     scopes_now: Kept<(Part, At), (Stamp, Nanoseconds, Vec<Sum>)>,
     tops: Kept<(Part, At), Tops>,
     scopes_peak: Kept<Part, Vec<Sum>>,

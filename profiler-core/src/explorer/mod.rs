@@ -55,7 +55,7 @@ pub use holding::Holding;
 pub use limits::Limits;
 pub use overview::overview_of;
 pub use query::{
-    At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentOrder, SegmentsQuery, Target,
+    At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentOrder, SegmentsQuery, SideAt, Target,
     TracksQuery, WindowQuery,
 };
 pub use segments::{FragmentationPoint, FragmentationView, Pinned, Segment, SegmentBlock, SegmentsView, Survivor};

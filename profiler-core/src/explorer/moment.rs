@@ -5,6 +5,7 @@
 use memscope_wire::MemoryKind;
 
 use crate::allocation::{Model, flag};
+use crate::findings::reaches;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, EventRows};
 use crate::timeline::{MarkerMoment, Series, State, Walk};
@@ -42,6 +43,22 @@ pub(super) fn place(model: &Model, walk: &Walk, part: Part, at: At, ended: bool)
             Place::Past(refused.unwrap_or_else(|| order_at(model, walk, time)), None)
         }
     }
+}
+
+/// When memory ran out for a part, of several times that at which most was live; of equal ones the last.
+pub(super) fn ran_out(model: &Model, walk: &Walk, part: Part) -> Option<Nanoseconds> {
+    let ran_out = walk.markers.iter().filter(|moment| {
+        let marker = &model.markers[moment.marker as usize];
+        let concerns = match part {
+            Part::All => true,
+            Part::Device(device) => moment.device == Some(device),
+            Part::Process(process) => marker.process == process,
+            Part::Host => false,
+        };
+        concerns && marker.failure().is_some_and(|failure| reaches(model, marker.process, failure))
+    });
+    let live = |moment: &&MarkerMoment| moment.state.as_ref().map(|state| state.rows.live_bytes());
+    ran_out.max_by_key(live).map(|moment| moment.time)
 }
 
 /// The ledgers of all parts right after a change.

@@ -39,7 +39,7 @@ pub struct Query {
     /// Allocations as bands over time, if they are wanted.
     pub bands: Option<BandsQuery>,
     /// A moment of which everything is wanted that a difference is made of.
-    pub side: Option<At>,
+    pub side: Option<SideAt>,
     /// Allocations of which everything is wanted, whenever they lived.
     pub picks: Vec<Pick>,
 }
@@ -95,6 +95,15 @@ pub enum At {
     /// Right after the last allocation that was refused at this time; without one, as [`At::Time`]. A program that ends because
     /// of it may give its memory back at that very time: what filled memory is seen here.
     Refused(Nanoseconds),
+}
+
+/// The moment of one side of a difference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SideAt {
+    /// The one that is told.
+    At(At),
+    /// Where memory ran out for the target, of several times where most was live; where it did not, the peak.
+    Fullest,
 }
 
 impl At {

@@ -11,13 +11,22 @@ use crate::ledger::EventRows;
 use crate::timeline::{State, Walk};
 
 use super::live::Live;
-use super::moment::{Ledgers, Place, place, state_at};
+use super::moment::{Ledgers, Place, place, ran_out, state_at};
 use super::part::Part;
-use super::query::At;
+use super::query::{At, SideAt};
 
 /// Makes it, of a session that has ended or not, and whose last moment is known.
-pub(super) fn of(model: &Model, walk: &Walk, (part, at): (Part, At), (ended, last): (bool, Nanoseconds)) -> Side {
+pub(super) fn of(
+    model: &Model,
+    walk: &Walk,
+    (part, asked): (Part, SideAt),
+    (ended, last): (bool, Nanoseconds),
+) -> Side {
     let track = part.track(walk);
+    let at = match asked {
+        SideAt::At(at) => at,
+        SideAt::Fullest => ran_out(model, walk, part).map_or(At::Peak, At::Refused),
+    };
     let exists = match at {
         At::Step(number) => track.is_some_and(|track| track.step_named(number).is_some()),
         At::Peak => track.is_some_and(|track| track.figures.live.is_some()),

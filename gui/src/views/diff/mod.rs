@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use eframe::egui::{ComboBox, DragValue, Id, RichText, Ui};
 use memscope_core::diff::{self, Side, SideReport};
-use memscope_core::explorer::{At, Query};
+use memscope_core::explorer::{At, Query, SideAt};
 
 use crate::shared::Shared;
 use crate::view::{View, ViewContext};
@@ -22,8 +22,10 @@ use crate::view::{View, ViewContext};
 /// Which moments are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Align {
-    /// Where live bytes of each were largest.
+    /// Where memory of each ran out; where it did not, its peak.
     #[default]
+    Fullest,
+    /// Where live bytes of each were largest.
     Peak,
     /// The peak within the same step.
     Step,
@@ -53,13 +55,25 @@ struct Made {
 }
 
 impl Diff {
-    fn at(&self, cursor: At) -> At {
-        match self.align {
+    fn at(&self, cursor: At) -> SideAt {
+        SideAt::At(match self.align {
+            Align::Fullest => return SideAt::Fullest,
             Align::Peak => At::Peak,
             Align::Step => At::Step(self.step),
             Align::Cursor => cursor,
             Align::End => At::Live,
-        }
+        })
+    }
+
+    /// What there is to choose, and what it is called. Where memory of neither ran out, the fullest moment is the peak.
+    fn aligned(&self, context: &ViewContext<'_>) -> Vec<(Align, &'static str)> {
+        let other = context.others.get(self.other).is_some_and(|(_, answer)| answer.gravest.is_some());
+        let peaks: &[_] = match other || context.answer.gravest.is_some() {
+            true => &[(Align::Fullest, "where memory ran out, else peak"), (Align::Peak, "peak of each")],
+            false => &[(Align::Fullest, "peak of each")],
+        };
+        let others = [(Align::End, "end of each"), (Align::Cursor, "cursor of each"), (Align::Step, "step")];
+        peaks.iter().copied().chain(others).collect()
     }
 
     /// The difference, made anew where something has changed; `None` until both sides are known.
@@ -97,14 +111,8 @@ impl Diff {
             }
             ui.separator();
             ui.label("at");
-            let aligned = [
-                (Align::Peak, "peak of each"),
-                (Align::End, "end of each"),
-                (Align::Cursor, "cursor of each"),
-                (Align::Step, "step"),
-            ];
             let mut last = None;
-            for (align, name) in aligned {
+            for (align, name) in self.aligned(context) {
                 let response = ui.selectable_label(self.align == align, name);
                 last = Some(response.id);
                 if response.clicked() {
@@ -184,5 +192,5 @@ fn side_text(which: &str, side: &SideReport) -> String {
         return format!("{which}: {} has no such moment ({})", side.name, side.asked);
     }
     let lines = if side.lines { "" } else { "; no lines of the program recorded" };
-    format!("{which}: {}, {}{lines}", side.name, side.place())
+    format!("{which}: {}, {}, {}{lines}", side.name, side.moment(), side.place())
 }

@@ -150,7 +150,7 @@ fn what_cannot_be_opened_is_said_with_its_path() {
         ("folder", None, "is a folder, but not that of a session"),
         ("empty.mscope", Some(&b""[..]), "the file is empty"),
         ("text.mscope", Some(&b"no profile at all"[..]), "this is not a memscope profile"),
-        ("short.mscope", Some(&bytes[..bytes.len() / 2]), "damaged or cut short"),
+        ("short.mscope", Some(&bytes[..bytes.len() / 2]), "the file is cut short"),
     ] {
         let path = folder.join(name);
         if let Some(content) = content {

@@ -16,9 +16,13 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::output::Output;
 use crate::error::{Error, Result};
+use crate::session::SessionFolder;
 
 /// Largest member that is read into memory as a whole.
 const MAX_MEMBER: u64 = 256 << 20;
+/// What the end of a zip begins with, and its bytes.
+const END: &[u8] = b"PK\x05\x06";
+const END_BYTES: u64 = 22;
 const NEEDS_FORCE: &str = "give another name, or -f to overwrite it";
 
 /// A file that appears under its name only when it is complete.
@@ -126,22 +130,20 @@ impl Archive {
         let mut magic = [0; 4];
         let read = file.read(&mut magic).map_err(Error::io("read", path))?;
         if read == 0 {
-            return Err(Error::format(
-                path,
-                "the file is empty; `memscope recover` makes a profile from what a run left",
-            ));
+            return Err(Error::format(path, format!("the file is empty; {}", anew(path))));
         }
         if &magic[..read] != b"PK\x03\x04" {
             return Err(Error::format(path, "this is not a memscope profile (it does not begin like a zip file)"));
         }
         file.rewind().map_err(Error::io("read", path))?;
         let whole = file.try_clone().map_err(Error::io("read", path))?;
-        let broken = |error: zip::result::ZipError| {
-            Error::format(
-                path,
-                format!("damaged or cut short: {error}; `memscope recover` can rebuild it from its session"),
-            )
-        };
+        let length = file.metadata().map_err(Error::io("read", path))?.len();
+        if !has_end(&whole, length).map_err(Error::io("read", path))? {
+            let what = "the file is cut short, as by a copy or a download that broke off, or a disk that was full";
+            let ends = format!("it ends after {length} bytes, before the list of its parts");
+            return Err(Error::format(path, format!("{what}: {ends}; {}", anew(path))));
+        }
+        let broken = |error| Error::format(path, format!("the file is damaged: {error}; {}", anew(path)));
         let zip = ZipArchive::new(file).map_err(broken)?;
         Ok(Archive { path: path.to_path_buf(), file: Arc::new(whole), zip })
     }
@@ -201,6 +203,23 @@ impl Archive {
             Some((_, _, CompressionMethod::Stored)) => Err(self.damaged(name, "it reaches beyond the end of the file")),
             _ => Err(self.damaged(name, "it is compressed by the zip, which memscope never does")),
         }
+    }
+}
+
+/// True when the list of a zip's parts is there: its end stands in front of a comment of at most 64 KiB.
+fn has_end(file: &File, length: u64) -> io::Result<bool> {
+    let mut tail = vec![0; length.min(END_BYTES + (1 << 16)) as usize];
+    let start = length - tail.len() as u64;
+    file.read_exact_at(&mut tail, start)?;
+    Ok(tail.windows(END.len()).any(|bytes| bytes == END))
+}
+
+/// How a profile comes that cannot be read.
+fn anew(path: &Path) -> String {
+    let session = SessionFolder::path_for(path);
+    match session.is_dir() {
+        true => format!("its session is there yet: `memscope recover -f` makes it anew from {}", session.display()),
+        false => "copy it again from where it was made, or run the program again".to_owned(),
     }
 }
 

@@ -136,6 +136,33 @@ fn a_file_cut_short_anywhere_is_refused() {
     }
 }
 
+/// In the user's words, and with what helps: a copy is made again, and what a run left is made a profile of.
+#[test]
+fn what_is_cut_short_says_so_and_what_to_do() {
+    let (folder, path) = written();
+    let whole = std::fs::read(&path).expect("read");
+    let cut = folder.path().join("cut.mscope");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).expect("written");
+    let said = |path: &Path| read_all(path).expect_err("it is broken").to_string();
+    let ends = format!("{}: the file is cut short, as by a copy or a download that broke off", cut.display());
+    assert!(said(&cut).starts_with(&ends), "{}", said(&cut));
+    assert!(said(&cut).contains(&format!("it ends after {} bytes", whole.len() / 2)), "{}", said(&cut));
+    assert!(said(&cut).ends_with("copy it again from where it was made, or run the program again"), "{}", said(&cut));
+    assert!(!said(&cut).contains("EOCD"), "{}", said(&cut));
+    let session = folder.path().join("cut.mscope.session");
+    std::fs::create_dir(&session).expect("made");
+    let advice = format!("`memscope recover -f` makes it anew from {}", session.display());
+    assert!(said(&cut).ends_with(&advice), "{}", said(&cut));
+    std::fs::write(&cut, "").expect("written");
+    assert_eq!(said(&cut), format!("{}: the file is empty; its session is there yet: {advice}", cut.display()));
+    // The list is there, and what it says makes no sense.
+    let end = whole.windows(4).rposition(|bytes| bytes == b"PK\x05\x06").expect("a zip has an end");
+    let mut damaged = whole.clone();
+    damaged[end + 8..end + 20].fill(0xee);
+    std::fs::write(&cut, damaged).expect("written");
+    assert!(said(&cut).contains("the file is damaged: ") && said(&cut).ends_with(&advice), "{}", said(&cut));
+}
+
 #[test]
 fn a_changed_byte_is_noticed_or_harmless() {
     let (folder, path) = written();

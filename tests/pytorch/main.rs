@@ -17,6 +17,7 @@
 //! | `stacks.rs` | `--stacks python`: lines against those that Python gives, and against PyTorch's own history |
 //! | `steps.rs` | steps of loops with several optimizers |
 //! | `across.rs` | what goes from step to step: tensors that a program keeps, batches that grow |
+//! | `graphs.rs` | evaluations that keep what a backward pass would need |
 //! | `oom.rs` | out of memory: what is said at once, and what is kept |
 //!
 //! `torch.rs` finds the Python, runs a program and reads what it printed; `replay.rs` says what a live view knew at a moment,
@@ -28,6 +29,7 @@
 mod across;
 mod categories;
 mod exact;
+mod graphs;
 mod harmless;
 mod libraries;
 mod marks;

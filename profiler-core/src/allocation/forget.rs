@@ -58,6 +58,7 @@ impl Model {
             process.drop_changes(*walked);
             process.memory.renumber(&numbers);
             process.phases.renumber(|first| numbers.first_from(first));
+            process.passes.renumber(|first| numbers.first_from(first));
         }
     }
 

@@ -60,6 +60,11 @@ impl Role {
         ROLES.iter().find(|(known, _)| *known == name).map_or(Role::Other, |(_, role)| *role)
     }
 
+    /// The same of its text.
+    pub fn named(name: &str) -> Role {
+        Role::of(TextId::of(name.as_bytes()))
+    }
+
     fn in_backward(self) -> bool {
         matches!(self, Role::Backward | Role::Recompute)
     }
@@ -95,6 +100,11 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
+    /// Of the phase that runs.
+    pub fn role(&self) -> Role {
+        self.now
+    }
+
     /// Memory ran out; the next allocation has this number.
     pub fn run_out(&mut self, next: u32) {
         self.refused = next;
@@ -132,6 +142,7 @@ impl Model {
     pub(super) fn phase_begins(&mut self, process: usize, name: TextId, changes: &mut Changes) {
         let next = self.allocations.len() as u32;
         let (was, now) = (self.processes[process].phases, Role::of(name));
+        self.pass_follows(process, (was.now, was.began), now);
         let left_backward = was.now.in_backward() && !now.in_backward();
         let after_backward = if left_backward { next } else { was.after_backward };
         self.processes[process].phases = Phases { now, began: next, after_backward, ..was };
@@ -168,7 +179,7 @@ impl Model {
     }
 
     /// What lives of a process, was concluded to be something, and holds; of these numbers.
-    fn lasting(
+    pub(super) fn lasting(
         &self,
         process: usize,
         numbers: Range<u32>,
@@ -221,6 +232,8 @@ impl Model {
             _ => id.0 >= phases.after_backward,
         };
         if temporary {
+            let bytes = allocation.requested;
+            self.processes[process].passes.ends_unused(id.0, bytes);
             self.settle(id, Category::Workspace, changes);
         }
     }

@@ -42,6 +42,9 @@ impl Model {
             requested: allocation.requested.min(allocation.bytes),
             ..allocation
         };
+        if allocation.origin == Origin::Inferred {
+            process.passes.made(process.phases.role(), allocation.scope);
+        }
         process.push(Change::Birth(id));
         self.allocations.push(allocation);
         self.enter(&allocation);

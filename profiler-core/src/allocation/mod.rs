@@ -19,6 +19,7 @@ mod memory;
 mod model;
 mod names;
 mod owner;
+mod passes;
 mod process;
 mod registration;
 mod retry;
@@ -28,12 +29,13 @@ mod stacks;
 
 pub use device::Device;
 pub(crate) use device::canonical;
-pub(crate) use inference::EXIT;
+pub(crate) use inference::{EXIT, Role};
 pub use model::{Changes, DeviceProgress, Model, Progress, Retag, StepMark};
 pub use names::{Names, Scopes};
 pub use row::{Allocation, AllocationId, Container, flag};
 pub use stacks::{Sites, StackNode, Stacks};
 
 pub(crate) use model::{Failure, Marker, MarkerKind};
+pub(crate) use passes::Unused;
 pub(crate) use process::{Change, MAX_NUMBER, Packed, Process};
 pub(crate) use simulation::Reads;

@@ -171,6 +171,16 @@ impl Scopes {
         self.nodes.get(node as usize).map_or(Self::ROOT, |node| node.0)
     }
 
+    /// The innermost node around both; a node is around itself.
+    pub(crate) fn around(&self, mut one: u32, mut other: u32) -> u32 {
+        // A node's number is larger than that of the one around it.
+        while one != other {
+            let inner = one.max(other);
+            (one, other) = (one.min(other), self.parent(inner));
+        }
+        one
+    }
+
     /// The name of a node.
     pub fn name(&self, node: u32) -> u32 {
         self.nodes.get(node as usize).map_or(0, |node| node.1)

@@ -15,6 +15,7 @@ use super::inference::Phases;
 use super::memory::Memory;
 use super::names::Scopes;
 use super::owner::Owner;
+use super::passes::Passes;
 use super::retry::Asked;
 use super::row::AllocationId;
 
@@ -125,6 +126,7 @@ pub(crate) struct Process {
     pub threads: HashMap<u32, Thread>,
     pub phase: u32,
     pub phases: Phases,
+    pub passes: Passes,
     /// A framework's allocator has given blocks of the device here, or has said that it could not: it says itself what it cannot
     /// get, after it has given its cache back and asked the driver again.
     pub followed: bool,
@@ -168,6 +170,7 @@ impl Process {
             threads: HashMap::new(),
             phase: 0,
             phases: Phases::default(),
+            passes: Passes::default(),
             followed: false,
             framework: false,
             ranges: (false, false),

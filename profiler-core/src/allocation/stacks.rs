@@ -107,6 +107,15 @@ impl Stacks {
             .map(|number| (number, self.node(number)))
     }
 
+    /// The innermost node from which both were called; a node is called from itself.
+    pub(crate) fn around(&self, mut one: u32, mut other: u32) -> u32 {
+        while one != other {
+            let inner = one.max(other);
+            (one, other) = (one.min(other), self.node(inner).parent);
+        }
+        one
+    }
+
     /// How many nodes there are, nowhere included.
     pub fn len(&self) -> usize {
         self.nodes.len()

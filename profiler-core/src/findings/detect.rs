@@ -11,7 +11,7 @@ use crate::source;
 use crate::timeline::State;
 
 use super::evidence::Evidence;
-use super::{Detail, Finding, Severity, growth, inputs, refusals, simulation, thresholds, untold};
+use super::{Detail, Finding, Severity, graphs, growth, inputs, refusals, simulation, thresholds, untold};
 
 /// Percent of live bytes without category that is worth a note, and a warning.
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
@@ -21,16 +21,16 @@ const LARGE_CACHED: (f64, u64) = (25.0, 64 << 20);
 /// All findings, the gravest first.
 pub(crate) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     let model = evidence.model;
-    let mut findings = refusals::detect(evidence);
+    let grew = inputs::detect(evidence);
+    let mut findings = refusals::detect(evidence, &grew);
     findings.extend(recording(model));
     findings.extend(simulation::detect(model));
     findings.extend(doubts(model));
     findings.extend(untold::untold(model));
     findings.extend(unknown_share(evidence));
-    for place in evidence.places() {
-        findings.extend(inputs::detect(evidence, place));
-        findings.extend(growth::detect(evidence, place));
-    }
+    findings.extend(graphs::detect(model));
+    findings.extend(grew.into_iter().map(|(_, finding)| finding));
+    findings.extend(evidence.places().filter_map(|place| growth::detect(evidence, place)));
     for device in named_devices(model) {
         findings.extend(thresholds::detect(evidence, device));
         findings.extend(large_cached(evidence, device));

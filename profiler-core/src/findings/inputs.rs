@@ -26,8 +26,13 @@ const LARGER: f64 = 1.25;
 /// Where memory did not run out, it must have grown by this share.
 const GREW: f64 = 1.1;
 
+/// Of each place in which there is one.
+pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<(Place, Finding)> {
+    evidence.places().filter_map(|place| Some((place, of_place(evidence, place)?))).collect()
+}
+
 /// The step, where there is one.
-pub(super) fn detect(evidence: &Evidence<'_>, place: Place) -> Option<Finding> {
+fn of_place(evidence: &Evidence<'_>, place: Place) -> Option<Finding> {
     let figures = evidence.figures(place)?;
     let at = refused(evidence, place, figures).or_else(|| largest(figures))?;
     let inputs = begun_with(figures, at.step)?;

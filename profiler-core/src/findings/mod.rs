@@ -7,6 +7,7 @@
 
 mod detect;
 mod evidence;
+mod graphs;
 mod growth;
 mod holder;
 mod holes;
@@ -206,6 +207,20 @@ pub enum Detail {
         /// Why, as far as is known.
         reason: String,
     },
+    /// `activations were kept for a backward pass that never came: by N forward passes of SCOPE, up to SIZE in each; called at LINE`.
+    UnusedGraphs {
+        /// Process id.
+        pid: u32,
+        /// How many such passes.
+        passes: u64,
+        /// What the one kept that kept most.
+        bytes: u64,
+        /// The scope in which all of that was made; `null` outside all scopes.
+        scope: Option<String>,
+        /// The program's line from which it was called, where that was recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<String>,
+    },
     /// What a hook of a framework could not do: what is therefore missing.
     NotFollowed {
         /// What.
@@ -270,8 +285,13 @@ pub struct Oom {
     pub pid: u32,
     /// The driver's function; `c10::reportOutOfMemoryToProfiler` when PyTorch gave up.
     pub function: String,
-    /// Asked for.
+    /// Asked for; of PyTorch the tensor's bytes.
     pub requested: u64,
+    /// What PyTorch asked the driver for last before it gave up: the segment that the tensor would have been a part of, which its own
+    /// message names. With segments that expand, a piece of one. `null` for whoever asks the driver itself, and where PyTorch asked
+    /// for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<u64>,
     /// Free right after, as the driver said; `null` when it did not.
     pub free: Option<u64>,
     /// Total, as the driver said.
@@ -287,11 +307,6 @@ pub struct Oom {
     /// In which scope.
     pub scope: Option<String>,
     /// The program's line that asked; `null` when it was not told.
-    /// What PyTorch asked the driver for last before it gave up: the segment that the tensor would have been a part of, which its own
-    /// message names. With segments that expand, a piece of one. `null` for whoever asks the driver itself, and where PyTorch asked
-    /// for nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub segment: Option<u64>,
     #[serde(default)]
     pub line: Option<String>,
     /// Granted by the driver at that moment.
@@ -433,21 +448,6 @@ impl Finding {
     }
 }
 
-impl Detail {
-    /// The kind, as in the JSON.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Detail::Oom(_) => "oom",
-            Detail::ThresholdPassed(_) => "threshold_passed",
-            Detail::CacheGivenBack { .. } => "cache_given_back",
-            Detail::AllocationRefused { .. } => "allocation_refused",
-            Detail::DroppedEvents { .. } => "dropped_events",
-            Detail::UncommittedSlots { .. } => "uncommitted_slots",
-            Detail::Faults { .. } => "faults",
-            Detail::NothingCaptured { .. } => "nothing_captured",
-            Detail::UnknownShare { .. } => "unknown_share",
-            Detail::FreeOfUnknown { .. } => "free_of_unknown",
-            Detail::FreeRefused { .. } => "free_refused",
 impl Oom {
     /// The segment that PyTorch asked the driver for, where that was more than the tensor, in words too.
     pub(crate) fn larger_segment(&self) -> Option<u64> {
@@ -466,6 +466,21 @@ impl Oom {
     }
 }
 
+impl Detail {
+    /// The kind, as in the JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Detail::Oom(_) => "oom",
+            Detail::ThresholdPassed(_) => "threshold_passed",
+            Detail::CacheGivenBack { .. } => "cache_given_back",
+            Detail::AllocationRefused { .. } => "allocation_refused",
+            Detail::DroppedEvents { .. } => "dropped_events",
+            Detail::UncommittedSlots { .. } => "uncommitted_slots",
+            Detail::Faults { .. } => "faults",
+            Detail::NothingCaptured { .. } => "nothing_captured",
+            Detail::UnknownShare { .. } => "unknown_share",
+            Detail::FreeOfUnknown { .. } => "free_of_unknown",
+            Detail::FreeRefused { .. } => "free_refused",
             Detail::TagOfUnknown { .. } => "tag_of_unknown",
             Detail::MapOfUnknown { .. } => "map_of_unknown",
             Detail::MissedFree { .. } => "missed_free",
@@ -476,6 +491,7 @@ impl Oom {
             Detail::NotSimulated { .. } => "not_simulated",
             Detail::DeviceReads { .. } => "device_reads",
             Detail::JournalTruncated { .. } => "journal_truncated",
+            Detail::UnusedGraphs { .. } => "unused_graphs",
             Detail::NotFollowed { .. } => "not_followed",
             Detail::StacksInPart { .. } => "stacks_in_part",
             Detail::UntoldSizes { .. } => "untold_sizes",

@@ -22,7 +22,7 @@ use super::detect::finding;
 use super::evidence::Evidence;
 use super::holder::ByHolder;
 use super::holes::Holes;
-use super::{Detail, Finding, Largest, Oom, Severity, growth, inputs};
+use super::{Detail, Finding, Largest, Oom, Severity, graphs, growth, inputs};
 
 /// CUDA_ERROR_OUT_OF_MEMORY.
 pub(crate) const OUT_OF_MEMORY: i32 = 2;
@@ -42,8 +42,8 @@ struct Refused<'a> {
     last: Nanoseconds,
 }
 
-/// Findings about all of a session.
-pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
+/// Findings about all of a session; `grew` has the steps that were given more ([`inputs`]).
+pub(super) fn detect(evidence: &Evidence<'_>, grew: &[(Place, Finding)]) -> Vec<Finding> {
     let model = evidence.model;
     let mut memory: BTreeMap<(u32, u16), Refused<'_>> = BTreeMap::new();
     let mut others: BTreeMap<(u32, i32), (u64, u64, Nanoseconds)> = BTreeMap::new();
@@ -67,7 +67,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
         }
     }
     let ooms = memory.iter().map(|((process, device), refused)| match refused.fullest {
-        Some((moment, failure)) => oom(evidence, *process, refused.reached, moment, failure),
+        Some((moment, failure)) => oom(evidence, (*process, refused.reached), (moment, failure), grew),
         None => recovered(model, *process, *device as usize, refused),
     });
     let others = others.into_iter().map(|((function, result), (times, requested, last))| {
@@ -87,7 +87,7 @@ pub(super) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
 /// allocator gets over it, as long as nothing was seen of that.
 pub(crate) fn reached_after(evidence: &Evidence<'_>, order: u32, patient: bool) -> Vec<(u32, Finding)> {
     let model = evidence.model;
-    let mut found = Vec::new();
+    let (mut found, mut grew) = (Vec::new(), None);
     for moment in evidence.markers.iter().filter(|moment| moment.order > order) {
         let marker = &model.markers[moment.marker as usize];
         let reached = marker.failure().filter(|failure| reaches(model, marker.process, failure));
@@ -96,7 +96,8 @@ pub(crate) fn reached_after(evidence: &Evidence<'_>, order: u32, patient: bool) 
         if patient && failure.line == 0 && (process.framework || process.followed) {
             break;
         }
-        found.push((moment.order, oom(evidence, marker.process, 1, moment, failure)));
+        let grew = grew.get_or_insert_with(|| inputs::detect(evidence));
+        found.push((moment.order, oom(evidence, (marker.process, 1), (moment, failure), grew)));
     }
     found
 }
@@ -129,8 +130,8 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
         pid: model.processes[process as usize].info.pid,
         function: model.names.text(failure.function),
         requested: failure.requested,
-        free: told.then_some(failure.free),
         segment: has_given_up(model, failure).then(|| segment(evidence, process, moment, failure)).flatten(),
+        free: told.then_some(failure.free),
         total: told.then_some(failure.total),
         refusals,
         time_s: seconds(moment.time),
@@ -152,7 +153,6 @@ fn facts(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMo
     (oom, held.kept_bytes())
 }
 
-fn groups_and_holders(evidence: &Evidence<'_>, device: usize, state: &State) -> (Vec<Group>, ByHolder) {
 /// What PyTorch asked the driver for when it was refused this: the driver's last refusal of the same memory, unless the driver has
 /// granted some since, which was then another request's.
 fn segment(evidence: &Evidence<'_>, process: u32, moment: &MarkerMoment, failure: &Failure) -> Option<u64> {
@@ -178,6 +178,7 @@ fn segment(evidence: &Evidence<'_>, process: u32, moment: &MarkerMoment, failure
     (!granted && !has_given_up(model, refused)).then_some(refused.requested)
 }
 
+fn groups_and_holders(evidence: &Evidence<'_>, device: usize, state: &State) -> (Vec<Group>, ByHolder) {
     let (mut groups, mut holders) = (Groups::default(), ByHolder::default());
     let sites = Sites::of(&evidence.model.stacks, &evidence.model.names);
     for (allocation, outlived) in evidence.outlived_at(device, state.order) {
@@ -191,23 +192,30 @@ fn segment(evidence: &Evidence<'_>, process: u32, moment: &MarkerMoment, failure
     (groups.largest(evidence.model), holders)
 }
 
-fn oom(evidence: &Evidence<'_>, process: u32, refusals: u64, moment: &MarkerMoment, failure: &Failure) -> Finding {
+fn oom(
+    evidence: &Evidence<'_>,
+    (process, refusals): (u32, u64),
+    (moment, failure): (&MarkerMoment, &Failure),
+    grew: &[(Place, Finding)],
+) -> Finding {
     let (oom, kept) = facts(evidence, process, refusals, moment, failure);
     let mut message =
         format!("out of memory on {}: {} asked for {}", oom.device, who(&oom.function), bytes(oom.requested));
+    if let Some(segment) = oom.larger_segment() {
+        message.push_str(&format!(" (a segment of {} from the driver)", bytes(segment)));
+    }
     if let (Some(free), Some(total)) = (oom.free, oom.total) {
         message.push_str(&format!(", {} of {} were free", bytes(free), bytes(total)));
     }
     let largest = oom.by_category.named().into_iter().max_by_key(|(_, bytes)| *bytes).filter(|(_, bytes)| *bytes > 0);
     if let Some((category, most)) = largest {
         message.push_str(&format!("; {} were live, most of it {category} ({})", bytes(oom.live), bytes(most)));
-    if let Some(segment) = oom.larger_segment() {
-        message.push_str(&format!(" (a segment of {} from the driver)", bytes(segment)));
-    }
     }
     let device = evidence.model.resolve(failure.device) as usize;
-    let across_steps = of_earlier_steps(kept, &oom).or_else(|| of_larger_inputs(evidence, device, &oom));
-    let advice = across_steps.unwrap_or_else(|| advice(&oom, largest.map(|(category, _)| category)).to_owned());
+    let told = of_earlier_steps(kept, &oom)
+        .or_else(|| graphs::advice(evidence, process, moment.order, &oom))
+        .or_else(|| of_larger_inputs(grew, device, &oom));
+    let advice = told.unwrap_or_else(|| advice(&oom, largest.map(|(category, _)| category)).to_owned());
     finding(Severity::Error, message, &advice, Detail::Oom(Box::new(oom)))
 }
 
@@ -219,8 +227,8 @@ fn of_earlier_steps(kept: u64, oom: &Oom) -> Option<String> {
 }
 
 /// What to do where the step in which memory ran out was given more than those before, and needed more than what is cached.
-fn of_larger_inputs(evidence: &Evidence<'_>, device: usize, oom: &Oom) -> Option<String> {
-    let found = inputs::detect(evidence, Place::Device(device))?;
+fn of_larger_inputs(grew: &[(Place, Finding)], device: usize, oom: &Oom) -> Option<String> {
+    let (_, found) = grew.iter().find(|(place, _)| *place == Place::Device(device))?;
     let Detail::InputsGrew(grew) = &found.detail else { return None };
     let more = oom.live.saturating_add(oom.requested).saturating_sub(grew.fitted_live);
     let here = grew.ran_out && Some(grew.step) == oom.step && more > oom.cached;

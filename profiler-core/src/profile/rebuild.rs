@@ -5,7 +5,7 @@
 use memscope_wire::{Object, Origin};
 use parquet::errors::ParquetError;
 
-use crate::allocation::{Allocation, Device, Model, Names, Process, Scopes, StackNode, Stacks, flag};
+use crate::allocation::{Allocation, Device, Model, Names, Process, Scopes, StackNode, Stacks, Unused, flag};
 use crate::allocation::{MAX_NUMBER, canonical};
 use crate::error::Result;
 use crate::findings::{Detail, ELSEWHERE, Finding, GIVEN_UP, reads_of};
@@ -234,6 +234,20 @@ impl Profile {
                     let those = model.processes.iter_mut().filter(|process| process.info.pid == *pid);
                     those.for_each(|process| process.followed = true);
                 }
+                Detail::UnusedGraphs { pid, passes, bytes, scope, line } => {
+                    let unused = Unused {
+                        passes: *passes,
+                        bytes: *bytes,
+                        scope: scope.as_ref().map_or(0, |scope| {
+                            node_of(model.scopes.len(), scope, |node| model.scopes.path(node, &model.names))
+                        }),
+                        stack: line.as_ref().map_or(0, |line| {
+                            node_of(model.stacks.len(), line, |node| model.stacks.text(node, &model.names))
+                        }),
+                    };
+                    let those = model.processes.iter_mut().filter(|process| process.info.pid == *pid);
+                    those.take(1).for_each(|process| process.passes.put(unused));
+                }
                 Detail::Simulated { libraries, .. } => model.simulation.not_computed = *libraries,
                 Detail::NotSimulated { functions, .. } => {
                     let named = functions.iter().map(|missed| (model.names.number_of(&missed.function), missed.calls));
@@ -259,6 +273,11 @@ impl Profile {
             }
         }
     }
+}
+
+/// The first node of a tree of so many with this text; the outermost where there is none.
+fn node_of(nodes: usize, text: &str, of: impl Fn(u32) -> String) -> u32 {
+    (1..nodes as u32).find(|node| of(*node) == text).unwrap_or_default()
 }
 
 /// What follows from all facts together.

@@ -87,23 +87,49 @@ fn shorter(path: &str) -> impl Iterator<Item = String> {
     std::iter::once(path.to_owned()).chain(inner)
 }
 
-/// Holder, number and module of a group, and its line where the title is not that; then the same with a shorter module. Files of
-/// earlier versions do not tell where it was made.
+/// A file's name and a number: a line without its function and its folder.
+fn place_of(line: &str) -> &str {
+    let place = line.split_once(" in ").map_or(line, |(place, _)| place);
+    place.rsplit_once('/').map_or(place, |(_, name)| name)
+}
+
+/// The title of a group, and the same in fewer words: what tells it from others stays.
+fn titles(group: &Group) -> Vec<String> {
+    let title = group.title();
+    let mut titles: Vec<String> = shorter(&title).collect();
+    if let Some(each) = group.line.as_ref().and_then(|line| title.strip_prefix(line.as_str())) {
+        titles.push(format!("{}{each}", place_of(group.line.as_deref().unwrap_or_default())));
+    }
+    titles
+}
+
+/// Holder, number and module of a group, and its line where the title does not have that; then the same in fewer words, as long as the
+/// line is whole: it says where to look. Files of earlier versions do not tell where it was made.
 fn about(group: &Group) -> Vec<String> {
-    let mut about = vec![holder(group)];
-    if group.allocations > 1 {
-        about.push(format!("{}×", units::grouped(group.allocations)));
-    }
-    let line = group.line.as_ref().filter(|line| *line != group.title());
-    let with = |scope: Option<String>| {
-        let parts: Vec<String> = about.iter().cloned().chain(scope).chain(line.cloned()).collect();
-        parts.join(" · ")
+    let (holder, number) = (holder(group), format!("{}×", units::grouped(group.allocations)));
+    let number = Some(number).filter(|_| group.allocations > 1);
+    let line = group.line.clone().filter(|line| !group.title().starts_with(line.as_str()));
+    let place = line.as_deref().map(|line| place_of(line).to_owned());
+    let scopes: Vec<String> = match &group.scope {
+        Some(scope) if *scope != group.name => shorter(scope).collect(),
+        None if group.holder.is_some() => vec!["outside all scopes".to_owned()],
+        _ => Vec::new(),
     };
-    match &group.scope {
-        Some(scope) if *scope != group.name => shorter(scope).map(|scope| with(Some(scope))).collect(),
-        None if group.holder.is_some() => vec![with(Some("outside all scopes".to_owned()))],
-        _ => vec![with(None)],
+    let together = |holder: Option<&str>, scope: Option<&String>, line: &Option<String>| {
+        let parts = holder.map(str::to_owned).into_iter().chain(number.clone()).chain(scope.cloned());
+        parts.chain(line.clone()).collect::<Vec<String>>().join(" · ")
+    };
+    let (whole, last) = (Some(holder.as_str()), scopes.last());
+    let mut about: Vec<String> = scopes.iter().map(|scope| together(whole, Some(scope), &line)).collect();
+    about.extend(scopes.is_empty().then(|| together(whole, None, &line)));
+    about.push(together(whole, last, &place));
+    if place.is_some() {
+        about.push(together(whole, None, &place));
+        about.push(together(holder.split(" (").next(), None, &place));
+        about.push(together(None, None, &place));
     }
+    about.dedup();
+    about
 }
 
 /// A group in one sentence, for whoever hears it.
@@ -175,7 +201,7 @@ fn row(ui: &mut Ui, position: usize, (group, live): (&Group, u64), shared: &mut 
     let left = rect.left() + 16.0;
     let room = rect.right() - figures.size().x - 8.0 - left;
     ui.painter().galley(pos2(rect.right() - figures.size().x, rect.top()), figures, theme.text());
-    let titles: Vec<String> = shorter(group.title()).collect();
+    let titles = titles(group);
     line(ui, (&titles, 13.0, theme.text()), room, left, rect.top());
     line(ui, (&about(group), 11.5, theme.faint()), rect.right() - left, left, rect.top() + 17.0);
     if response.on_hover_text(said).clicked() {
@@ -230,6 +256,27 @@ mod tests {
             about(&group(Some(Holder::SavedForBackward))),
             ["saved for backward (inferred) · 22× · model/h.*", "saved for backward (inferred) · 22× · …/h.*",]
         );
+        // Where there is no room for all of it, the line is what stays.
+        let line = Some("models/layers.py:17 in Block.forward".to_owned());
+        let kept = Group { line, kept_steps: Some(3), ..group(Some(Holder::KeptByProgram)) };
+        assert_eq!(
+            about(&kept),
+            [
+                "kept by the program across up to 3 steps (inferred) · 22× · model/h.* · models/layers.py:17 in Block.forward",
+                "kept by the program across up to 3 steps (inferred) · 22× · …/h.* · models/layers.py:17 in Block.forward",
+                "kept by the program across up to 3 steps (inferred) · 22× · …/h.* · layers.py:17",
+                "kept by the program across up to 3 steps (inferred) · 22× · layers.py:17",
+                "kept by the program across up to 3 steps · 22× · layers.py:17",
+                "22× · layers.py:17",
+            ]
+        );
+        // Its title says the line, and which of that line's they are.
+        let name = "(outside all scopes), 64.00 MiB each".to_owned();
+        let unnamed = Group { name, scope: None, ..kept };
+        let cut = "…/layers.py:17 in Block.forward, 64.00 MiB each";
+        let whole = "models/layers.py:17 in Block.forward, 64.00 MiB each";
+        assert_eq!(titles(&unnamed), [whole, cut, "layers.py:17, 64.00 MiB each"]);
+        assert_eq!(about(&unnamed), ["kept by the program across up to 3 steps (inferred) · 22× · outside all scopes"]);
         // As in a file of an earlier version.
         let early = Group { scope: None, origin: None, ..group(None) };
         assert_eq!(about(&early), ["saved for backward · 22×"]);

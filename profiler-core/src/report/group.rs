@@ -2,6 +2,7 @@
 //!
 //! Owns: the rule by which names are alike. Refuses: to hide a name that stands alone.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -47,11 +48,13 @@ pub struct Group {
 }
 
 impl Group {
-    /// What to call it: of what has neither name nor scope the line that made most of it, where that is known.
-    pub fn title(&self) -> &str {
-        match &self.line {
-            Some(line) if self.name.starts_with(OUTSIDE) => line,
-            _ => &self.name,
+    /// What to call it: of what has neither name nor scope the line that made most of it, where that is known. The size of each is all
+    /// that tells several of one line apart.
+    pub fn title(&self) -> Cow<'_, str> {
+        match (&self.line, self.name.strip_prefix(OUTSIDE)) {
+            (Some(line), Some("")) => Cow::Borrowed(line),
+            (Some(line), Some(each)) => Cow::Owned(format!("{line}{each}")),
+            _ => Cow::Borrowed(&self.name),
         }
     }
 

@@ -39,7 +39,7 @@ fn alloc(trace: &mut Trace, thread: u32, address: u64, bytes: u64) {
     trace.event_of(0, thread, event);
 }
 
-/// What a program keeps outside its modules has no name: the line that made it says what it is.
+/// What a program keeps outside its modules has no name: the line that made it says what it is, and the size of each which of those.
 #[test]
 fn what_has_no_name_is_called_by_its_line_when_memory_ran_out() {
     let mut trace = Trace::new(&["python", "train.py"], None);
@@ -51,8 +51,12 @@ fn what_has_no_name_is_called_by_its_line_when_memory_ran_out() {
     alloc(&mut trace, 1, container, 900 * MIB);
     trace.event_of(0, 1, Event::Stack { node: IN_LIBRARY, whole: true });
     let origin = memscope_wire::Origin::Hooked;
-    let (bytes, requested) = (800 * MIB, 800 * MIB);
-    trace.event_of(0, 1, Event::BlockAlloc { address: container, bytes, requested, stream: 0, origin });
+    let mut address = container;
+    for mebibytes in [150, 150, 100, 100, 100, 200] {
+        let (bytes, requested) = (mebibytes * MIB, mebibytes * MIB);
+        trace.event_of(0, 1, Event::BlockAlloc { address, bytes, requested, stream: 0, origin });
+        address += bytes;
+    }
     let (memory, row) = (MemoryKind::Managed, ALLOC_ROW);
     trace.event(
         0,
@@ -69,9 +73,14 @@ fn what_has_no_name_is_called_by_its_line_when_memory_ran_out() {
             _ => None,
         })
         .flatten()
-        .map(|group| (group.name.as_str(), group.title(), group.bytes))
+        .map(|group| (group.name.as_str(), group.title().into_owned(), group.bytes))
         .collect();
-    assert_eq!(groups, [("(outside all scopes)", "me/train.py:40", 800 * MIB)]);
+    let expected = [
+        ("(outside all scopes), 100.0 MiB each", "me/train.py:40, 100.0 MiB each", 300),
+        ("(outside all scopes), 150.0 MiB each", "me/train.py:40, 150.0 MiB each", 300),
+        ("(outside all scopes)", "me/train.py:40", 200),
+    ];
+    assert_eq!(groups, expected.map(|(name, title, mebibytes)| (name, title.to_owned(), mebibytes * MIB)));
 }
 
 fn program() -> Trace {

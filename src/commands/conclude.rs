@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use memscope_core::allocation::Model;
+use memscope_core::explorer::ended_as;
 use memscope_core::journal::Tail;
 use memscope_core::profile;
 use memscope_core::recover;
@@ -105,6 +106,9 @@ pub fn check_written(profile: &Path) -> Result<()> {
     let session = SessionFolder::path_for(profile);
     if profile.exists() {
         return Ok(());
+    }
+    if let Some(now) = ended_as(profile) {
+        bail!("the session {} has ended, and become the profile {}: name that", profile.display(), now.display());
     }
     // Any other file that is missing is told of by whoever opens it.
     let Ok(state) = SessionFolder::open(&session).and_then(|folder| folder.state()) else { return Ok(()) };

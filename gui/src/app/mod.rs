@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use eframe::egui::{self, CentralPanel, Panel, RichText, ScrollArea, Ui};
-use memscope_core::explorer::Answer;
+use memscope_core::explorer::{Answer, ended_as};
 
 use crate::document::{Document, Stage};
 use crate::panels::{findings, header, moment, refusal, selected};
@@ -98,6 +98,9 @@ impl App {
 
     /// Opens a file or session as a new tab, and shows it; one that is open is only shown.
     pub fn open(&mut self, path: &Path, context: &egui::Context) {
+        // What was a session when it was named or shown last is a profile now.
+        let profile = ended_as(path);
+        let path = profile.as_deref().unwrap_or(path);
         if let Some(known) = self.tab_of(path) {
             self.shown = known;
             return;

@@ -179,6 +179,28 @@ fn what_never_opened_is_not_among_the_files_that_were_opened_last() {
     assert_eq!(window.state().settings().recent, [paths[1].clone()]);
 }
 
+/// A session ends between two windows, or while its name is typed: its profile stands in its place.
+#[test]
+fn a_session_that_has_ended_is_opened_as_its_profile() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (ended, other) = (folder.path().join("ended.mscope"), folder.path().join("other.mscope"));
+    let session = folder.path().join("ended.mscope.session");
+    profile(&out_of_memory(), &ended);
+    profile(&training(), &other);
+    let mut window = opens(&session);
+    until(&mut window, "what it ended with", has("Out of memory: 6.00 GiB refused"));
+    assert_eq!(window.state().document().expect("it is open").path, ended);
+    assert_eq!(window.state().settings().recent, std::slice::from_ref(&ended));
+    let tabs = vec![other, session.clone()];
+    let mut app = App::new(Settings { tabs, shown: Some(session), ..Settings::default() });
+    app.begin(&[], false, &Default::default());
+    let mut window = window::with_steps(app);
+    until(&mut window, "what was shown last", has("Out of memory: 6.00 GiB refused"));
+    assert!(
+        window.query_by_label("Close other.mscope").is_some() && window.query_by_label("Close ended.mscope").is_some()
+    );
+}
+
 /// The window is started with a file's name: it is a further tab.
 #[test]
 fn tabs_that_were_kept_stay_beside_a_file_that_is_named() {

@@ -1,11 +1,14 @@
 //! Which session is meant.
 //!
-//! Owns: finding one by its folder, its output, its id, or a process of it. Refuses: to follow it.
+//! Owns: finding one by its folder, its output, its id, or a process of it, and what became of one that has ended. Refuses: to follow
+//! it.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::session::{Manifest, SessionFolder};
+use crate::session::{FOLDER_SUFFIX, Manifest, SessionFolder};
 use crate::source::parent;
 
 /// Finds the session that `name` means: its folder, the output beside which that lies, its id, or the id of a process of it:
@@ -16,6 +19,15 @@ use crate::source::parent;
 /// folder that is damaged or of another version.
 pub fn find_session(name: Option<&Path>) -> Result<SessionFolder> {
     find_among(SessionFolder::list(), name)
+}
+
+/// The profile that the session in this folder has become: the folder is gone then, and the profile stands in its place.
+pub fn ended_as(session: &Path) -> Option<PathBuf> {
+    if session.exists() {
+        return None;
+    }
+    let profile = session.as_os_str().as_bytes().strip_suffix(FOLDER_SUFFIX.as_bytes())?;
+    Some(PathBuf::from(OsStr::from_bytes(profile))).filter(|profile| profile.is_file())
 }
 
 fn find_among(sessions: Vec<SessionFolder>, name: Option<&Path>) -> Result<SessionFolder> {
@@ -38,6 +50,11 @@ fn the_only_one(sessions: Vec<SessionFolder>) -> Result<SessionFolder> {
 }
 
 fn by_id(name: &Path, sessions: Vec<SessionFolder>) -> Result<SessionFolder> {
+    if let Some(profile) = ended_as(name) {
+        let (name, profile) = (name.display(), profile.display());
+        let what = format!("the session {name} has ended, and become the profile {profile}: open that");
+        return Err(Error::Choose { what });
+    }
     let text = name.to_string_lossy();
     let pids: Vec<u32> = text.parse().map(ancestors).unwrap_or_default();
     let known = |session: &SessionFolder| Some((session.manifest().ok()?, session.clone()));
@@ -113,6 +130,22 @@ mod tests {
         assert!(several.contains(&id) && several.contains(second.path().to_str().expect("UTF-8")), "{several}");
         let unknown = find(&[&first], Some(Path::new("no-such-session"))).expect_err("there is none");
         assert!(unknown.starts_with("there is no session `no-such-session`") && unknown.contains(&id), "{unknown}");
+        // One that has become a profile, and one of which nothing is left.
+        let profile = place.path().join("ended.mscope");
+        let gone = place.path().join("ended.mscope.session");
+        assert_eq!(ended_as(&gone), None);
+        let nothing = find(&[&first], Some(&gone)).expect_err("it is gone");
+        assert!(nothing.starts_with("there is no session `"), "{nothing}");
+        std::fs::write(&profile, "a profile").expect("written");
+        assert_eq!(ended_as(&gone), Some(profile.clone()));
+        let ended = find(&[&first], Some(&gone)).expect_err("it has ended");
+        let expected = format!(
+            "the session {} has ended, and become the profile {}: open that",
+            gone.display(),
+            profile.display()
+        );
+        assert_eq!(ended, expected);
+        assert_eq!(ended_as(first.path()), None, "it is there");
         // One that has broken off is found by its id, but is not running.
         drop(other);
         assert_eq!(find(&[&first, &second], None).as_ref(), Ok(&first));

@@ -47,7 +47,7 @@ pub use bands::{AddressSpan, Band, BandScope, BandsView, Hit, Rest, SegmentBand}
 pub use detail::AllocationDetail;
 pub use explorer::Explorer;
 pub use filter::{and_terms, exact_term, group_term};
-pub use find::find_session;
+pub use find::{ended_as, find_session};
 pub use flame::{FlameBy, FlameNode, FlameQuery, FlameView, FlameWeight, Frame};
 pub use follower::Follower;
 pub use gravest::Gravest;

@@ -16,6 +16,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use memscope_wire::log::Refusal;
 
+use crate::before::told_before;
 use crate::linker::Function;
 use crate::{clock, creation, module, state, system};
 
@@ -32,34 +33,9 @@ pub fn is_confined() -> bool {
     CONFINED.load(Relaxed)
 }
 
-/// Stands in the way of the C library's `prctl`.
-///
-/// # Safety
-/// As prctl(2).
-#[unsafe(naked)]
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn prctl(option: c_int) -> c_int {
-    core::arch::naked_asm!(
-        "endbr64",
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "call {prepare}",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "test rax, rax",
-        "jz 2f",
-        "jmp rax",
-        "2:",
-        "jmp {direct}",
-        prepare = sym prepare,
-        direct = sym direct,
-    )
+told_before! {
+    /// Stands in the way of the C library's `prctl`.
+    fn prctl(option: c_int) -> c_int = "prctl", prepare, else direct
 }
 
 extern "C" fn prepare(option: c_int, value: c_ulong) -> *mut core::ffi::c_void {

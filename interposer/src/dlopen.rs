@@ -32,17 +32,21 @@ struct Call {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
     core::arch::naked_asm!(
+        ".cfi_startproc",
         "endbr64",
         "push rdi",
+        ".cfi_def_cfa_offset 16",
         "mov edi, esi",
         "call {prepare}",
         "pop rdi",
+        ".cfi_def_cfa_offset 8",
         "mov rsi, rdx",
         "test rax, rax",
         "jz 2f",
         "jmp rax",
         "2:",
         "ret",
+        ".cfi_endproc",
         prepare = sym prepare,
     )
 }

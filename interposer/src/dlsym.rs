@@ -34,21 +34,25 @@ struct Answer {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
     core::arch::naked_asm!(
+        ".cfi_startproc",
         "endbr64",
         "push rdi",
         "push rsi",
         "sub rsp, 8",
+        ".cfi_def_cfa_offset 32",
         // The return address: who asks.
         "mov rdx, qword ptr [rsp + 24]",
         "call {answer}",
         "add rsp, 8",
         "pop rsi",
         "pop rdi",
+        ".cfi_def_cfa_offset 8",
         "test rdx, rdx",
         "jnz 2f",
         "jmp rax",
         "2:",
         "ret",
+        ".cfi_endproc",
         answer = sym answer,
     )
 }

@@ -16,6 +16,7 @@ use core::sync::atomic::Ordering::{Acquire, Release};
 use memscope_wire::event::NO_DEVICE;
 use memscope_wire::{Category, Event, MemoryKind, Origin, TextId};
 
+use crate::before::told_before;
 use crate::driver::{self, OUT_OF_MEMORY};
 use crate::table::{self, FUNCTIONS};
 use crate::{log, module, scope, state, thread};
@@ -144,49 +145,12 @@ fn tell(address: u64) {
     }
 }
 
-/// A function of PyTorch's that gives nothing back: `record` is told the arguments, and names the real function, which is then
-/// jumped to with the registers and the stack as the caller left them.
-macro_rules! told_before {
-    ($(#[$doc:meta])* $name:ident = $symbol:literal, $record:ident) => {
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As PyTorch's.
-        #[unsafe(naked)]
-        #[cfg_attr(not(test), unsafe(export_name = $symbol))]
-        pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "endbr64",
-                // All that any of these functions takes.
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                ".cfi_def_cfa_offset 48",
-                "call {record}",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                ".cfi_def_cfa_offset 8",
-                "test rax, rax",
-                "jz 2f",
-                "jmp rax",
-                "2:",
-                "ret",
-                ".cfi_endproc",
-                record = sym $record,
-            )
-        }
-    };
-}
+/// In the place of a function that is nowhere: nobody who calls it can see that.
+extern "C" fn nothing() {}
 
 told_before! {
     /// `void c10::free_cpu(void *address)`.
-    free_cpu = "_ZN3c108free_cpuEPv", cpu_freed
+    fn free_cpu() = "_ZN3c108free_cpuEPv", cpu_freed, else nothing
 }
 
 extern "C" fn cpu_freed(address: u64) -> *mut c_void {
@@ -199,7 +163,7 @@ extern "C" fn cpu_freed(address: u64) -> *mut c_void {
 told_before! {
     /// `void c10::reportMemoryUsageToProfiler(void *address, int64_t bytes, size_t allocated, size_t reserved, Device device)`:
     /// `bytes` is negative for a free.
-    report_memory = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", reported
+    fn report_memory() = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", reported, else nothing
 }
 
 extern "C" fn reported(address: u64, bytes: i64, _allocated: u64, _reserved: u64, device: Device) -> *mut c_void {
@@ -220,7 +184,7 @@ extern "C" fn reported(address: u64, bytes: i64, _allocated: u64, _reserved: u64
 
 told_before! {
     /// `void c10::reportOutOfMemoryToProfiler(int64_t bytes, size_t allocated, size_t reserved, Device device)`.
-    report_out_of_memory = "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", out_of_memory
+    fn report_out_of_memory() = "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", out_of_memory, else nothing
 }
 
 extern "C" fn out_of_memory(requested: i64, _allocated: u64, _reserved: u64, device: Device) -> *mut c_void {

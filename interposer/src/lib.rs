@@ -50,6 +50,7 @@ compile_error!(
 );
 
 mod api;
+mod before;
 mod callables;
 mod clock;
 mod confinement;

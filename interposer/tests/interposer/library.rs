@@ -39,6 +39,43 @@ fn it_loads_where_glibc_is_2_17() {
     assert!(newest <= vec![2, 17], "{newest:?}");
 }
 
+/// Who stands in the way and calls Rust from there can be unwound through: by a debugger, a profiler's signal, native stacks.
+#[test]
+fn what_calls_from_the_callers_place_can_be_unwound_through() {
+    use gimli::{CfaRule, UnwindSection};
+    use object::{Object, ObjectSection, ObjectSymbol};
+    let bytes = std::fs::read(stage::interposer()).expect("the library");
+    let library = object::File::parse(&*bytes).expect("ELF");
+    let section = library.section_by_name(".eh_frame").expect("unwind rules");
+    let rules = gimli::EhFrame::new(section.data().expect("its bytes"), gimli::NativeEndian);
+    let text = library.section_by_name(".text").expect("code").address();
+    let bases = gimli::BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
+    // What lies between the caller's frame and the stack pointer in the call: the return address and what is pushed.
+    for (name, bytes) in [
+        ("prctl", 48),
+        ("dlopen", 16),
+        ("dlsym", 32),
+        ("_ZN3c109alloc_cpuEm", 16),
+        ("_ZN3c108free_cpuEPv", 48),
+        ("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", 48),
+        ("_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", 48),
+    ] {
+        let mut symbols = library.dynamic_symbols();
+        let address = symbols.find(|symbol| symbol.name() == Ok(name)).expect("it is exported").address();
+        let fde = rules.fde_for_address(&bases, address, gimli::EhFrame::cie_from_offset);
+        let fde = fde.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut context = gimli::UnwindContext::new();
+        let mut rows = fde.rows(&rules, &bases, &mut context).expect("rows");
+        let mut offsets = BTreeSet::new();
+        while let Some(row) = rows.next_row().expect("a row") {
+            if let CfaRule::RegisterAndOffset { offset, .. } = row.cfa() {
+                offsets.insert(*offset);
+            }
+        }
+        assert_eq!(offsets, BTreeSet::from([8, bytes]), "{name}");
+    }
+}
+
 #[test]
 fn hooks_leave_the_heap_alone() {
     // The program counts with its own malloc: it is not compared with a run without the interposer, which may allocate too.

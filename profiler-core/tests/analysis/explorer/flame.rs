@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::ended::{explorer, through_a_profile};
 use super::live::{Part, Step, of_all_processes, targets};
-use crate::ledger::{UUIDS, session};
+use crate::deeds::{UUIDS, session};
 use crate::reference::{Life, World};
 use crate::trace::Trace;
 
@@ -68,7 +68,7 @@ fn check(steps: &[Step], announced: bool, moments: &[(u64, u64, bool)]) -> Resul
     let entries = session(steps, announced);
     let world = World::of(&entries);
     let mut of_entries = explorer(&entries, Limits::NONE);
-    let model = crate::ledger::model_of(&entries);
+    let model = crate::deeds::model_of(&entries);
     let mut of_profile = Explorer::of_profile(&through_a_profile(&model)).expect("it opens");
     let first = of_entries.answer(&Query::default());
     let last = first.session.last_time.0;

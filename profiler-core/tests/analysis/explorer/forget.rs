@@ -7,7 +7,7 @@ use memscope_core::journal::entry::{Entry, Nanoseconds};
 use memscope_wire::Category;
 use proptest::prelude::*;
 
-use crate::ledger::{Deed, deed, session};
+use crate::deeds::{Deed, deed, session};
 use crate::trace::{Trace, UUID, UUID_TEXT};
 
 fn ask(explorer: &mut Explorer, target: Target) -> Answer {

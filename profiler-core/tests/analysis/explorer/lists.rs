@@ -6,7 +6,7 @@ use memscope_wire::{Category, Event, Measure, MemoryKind};
 
 use super::ended;
 use super::live::{FRESH, ask};
-use crate::ledger::{UUIDS, key, plain};
+use crate::deeds::{UUIDS, key, plain};
 use crate::trace::Trace;
 
 #[test]

@@ -10,7 +10,7 @@ use memscope_wire::{Category, MemoryKind};
 use proptest::prelude::*;
 
 use super::ended;
-use crate::ledger::{Deed, UUIDS, deed, key, plain, session, sums};
+use crate::deeds::{Deed, UUIDS, deed, key, plain, session, sums};
 use crate::reference::{Life, Place, Sums, When, World};
 
 pub const FRESH: Limits = Limits { pace: 0, ..Limits::NONE };

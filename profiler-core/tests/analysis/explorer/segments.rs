@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::ended::explorer;
 use super::live::{FRESH, Part, of_all_processes, targets};
-use crate::ledger::{UUIDS, session};
+use crate::deeds::{UUIDS, session};
 use crate::reference::{Life, World};
 use crate::trace::Trace;
 

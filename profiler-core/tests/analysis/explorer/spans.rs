@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::ended::{explorer, through_a_profile};
 use super::live::{FRESH, Part, Step, deeds, is_refusal, of_all_processes, targets};
-use crate::ledger::{session, sums};
+use crate::deeds::{session, sums};
 use crate::reference::{Life, Sums, When, World};
 
 fn ask(explorer: &mut Explorer, target: Target, window: WindowQuery, bands: BandsQuery) -> Answer {
@@ -178,7 +178,7 @@ fn check(
     let entries = session(steps, announced);
     let world = World::of(&entries);
     let mut explorer = explorer(&entries, Limits::NONE);
-    let model = crate::ledger::model_of(&entries);
+    let model = crate::deeds::model_of(&entries);
     let mut of_profile = Explorer::of_profile(&through_a_profile(&model)).expect("it opens");
     let first = explorer.answer(&Query::default());
     let last = first.session.last_time.0;

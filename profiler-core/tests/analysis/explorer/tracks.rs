@@ -6,7 +6,7 @@ use memscope_wire::Category;
 
 use super::ended::explorer;
 use super::live::FRESH;
-use crate::ledger::UUIDS;
+use crate::deeds::UUIDS;
 use crate::trace::Trace;
 
 /// As NVML spells the first device.

@@ -31,7 +31,8 @@ fn recorded(shape: &str) -> &'static str {
         "registered" => "pinned memory of the program's own: what of it is known already counts there, the rest here",
         "free" | "host_free" => "the free, before the call, taken back if the driver refuses it",
         "ordered_free" => {
-            "the free, before the call, with its stream; in a capturing stream nothing: it frees when the graph runs"
+            "the free, before the call, with its stream; in a capturing stream nothing: that may only be memory of a graph, whose bytes are \
+             told with those of the device's graphs"
         }
         "created" => "memory of a handle: bytes, device, or the host where its location is the host",
         "handle_release" => "that the handle (of memory or of an array) is given back, before the call",
@@ -53,15 +54,20 @@ fn recorded(shape: &str) -> &'static str {
             "that the primary context, and all that was allocated in it, is gone, if this was its end; a reset frees the stream-ordered \
              memory of the device too"
         }
-        "object"
-        | "object_with_options"
-        | "object_with_two_lists"
-        | "object_of"
-        | "object_or_text"
-        | "object_by"
-        | "object_shared"
-        | "pool" => "that it was made; its bytes are not told and are in `unexplained`",
-        "object_end" => "that it is gone; what was allocated from a pool stays until it is freed",
+        "object" | "object_with_options" | "object_with_two_lists" | "object_of" | "object_or_text" | "object_by" => {
+            "that it was made; its bytes are not told and are in `unexplained`"
+        }
+        "pool" | "object_shared" => "a pool: that it was made; what it keeps is asked later",
+        "pool_end" => {
+            "that it is gone; what was allocated from it stays until it is freed, what it kept beyond that is gone"
+        }
+        "pool_trim" | "pool_setting" => {
+            "what the pool keeps beyond what is allocated from it, asked after the call, if that has changed"
+        }
+        "wait" | "wait_for" => {
+            "what pools keep, asked after the call, where one of them kept something: the driver gives memory back then"
+        }
+        "object_end" => "that it is gone",
         "alloc_node" | "node" | "node_with_edges" => {
             "the address of a node that allocates, and no bytes: they are those of the graphs of the device"
         }
@@ -99,8 +105,8 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "What a pool keeps beyond what is allocated from it is in `unexplained`: to ask for it would cost a call to the driver at \
-         each allocation. These choose a pool, or what it keeps.",
+        "Chooses a pool, or asks about one. What a pool keeps beyond what is allocated from it is asked after an allocation from one and \
+         a free, at most every few milliseconds.",
         &[
             "cuDeviceGetDefaultMemPool",
             "cuDeviceGetMemPool",
@@ -111,8 +117,6 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "cuMemPoolGetAccess",
             "cuMemPoolGetAttribute",
             "cuMemPoolSetAccess",
-            "cuMemPoolSetAttribute",
-            "cuMemPoolTrimTo",
         ],
     ),
     (

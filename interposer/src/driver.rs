@@ -58,6 +58,8 @@ static PRIMARY_STATE: Question = Question::new(c"cuDevicePrimaryCtxGetState");
 static ADDRESS_RANGE: Question = Question::new(c"cuMemGetAddressRange_v2");
 static IS_CAPTURING: Question = Question::new(c"cuStreamIsCapturing");
 static GRAPH_ATTRIBUTE: Question = Question::new(c"cuDeviceGetGraphMemAttribute");
+static CURRENT_POOL: Question = Question::new(c"cuDeviceGetMemPool");
+static POOL_ATTRIBUTE: Question = Question::new(c"cuMemPoolGetAttribute");
 static CONTEXT_DEVICE: Question = Question::new(c"cuCtxGetDevice");
 static POINTER_ATTRIBUTE: Question = Question::new(c"cuPointerGetAttribute");
 static MEMORY_INFO: Question = Question::new(c"cuMemGetInfo_v2");
@@ -166,6 +168,37 @@ pub fn graph_bytes(device: u32) -> Option<u64> {
         )
     };
     (result == SUCCESS).then_some(bytes)
+}
+
+/// The pool from which cuMemAllocAsync takes on a device; 0 when the driver does not tell.
+pub fn current_pool(device: u32) -> u64 {
+    let Some(function) = CURRENT_POOL.function() else { return 0 };
+    let mut pool = 0_u64;
+    // SAFETY: CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev); a pool is a pointer.
+    let result = unsafe {
+        transmute::<*const c_void, unsafe extern "C" fn(*mut u64, c_int) -> c_int>(function)(&mut pool, device as c_int)
+    };
+    if result == SUCCESS { pool } else { 0 }
+}
+
+/// Bytes that a pool keeps beyond those that are allocated from it; `None` when the driver does not tell.
+pub fn kept_by_pool(pool: u64) -> Option<u64> {
+    const RESERVED_MEM_CURRENT: c_int = 5;
+    const USED_MEM_CURRENT: c_int = 7;
+    let function = POOL_ATTRIBUTE.function()?;
+    let ask = |attribute| {
+        let mut bytes = 0_u64;
+        // SAFETY: CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value); the values of these
+        // attributes are a cuuint64_t.
+        let result = unsafe {
+            transmute::<*const c_void, unsafe extern "C" fn(u64, c_int, *mut u64) -> c_int>(function)(
+                pool, attribute, &mut bytes,
+            )
+        };
+        (result == SUCCESS).then_some(bytes)
+    };
+    // In between another thread may allocate.
+    Some(ask(RESERVED_MEM_CURRENT)?.saturating_sub(ask(USED_MEM_CURRENT)?))
 }
 
 /// Ordinal of the device of the thread's current context.

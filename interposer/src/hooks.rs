@@ -10,6 +10,7 @@ mod contexts;
 mod elsewhere;
 mod graphs;
 mod objects;
+mod pools;
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::transmute;
@@ -24,6 +25,8 @@ use objects::{
     object, object_by, object_end, object_of, object_or_text, object_shared, object_with_options,
     object_with_two_lists, pool,
 };
+
+use pools::{pool_end, pool_setting, pool_trim, wait, wait_for};
 
 use crate::driver::{self, NOT_FOUND, OUT_OF_MEMORY, SUCCESS};
 use crate::log;
@@ -42,6 +45,8 @@ struct Request {
     bytes: u64,
     stream: u64,
     device: DeviceSource,
+    /// The pool that is asked; 0 for the current one, and for other memory.
+    pool: u64,
 }
 
 /// Which device an allocation is on.
@@ -114,7 +119,7 @@ fn observe(
 #[inline(always)]
 fn record(request: Request, address: u64, bytes: u64) {
     let Some((state, _)) = state::recording() else { return };
-    let Request { row, memory, bytes: requested, stream, device } = request;
+    let Request { row, memory, bytes: requested, stream, device, pool } = request;
     let is_captured = memory == MemoryKind::Pool && graphs::is_captured(row, state, stream);
     let device = match device {
         // A node's address is no memory yet, of which the driver could be asked.
@@ -132,6 +137,11 @@ fn record(request: Request, address: u64, bytes: u64) {
     if is_captured {
         log::append(&graphs::planned(row, state, address, bytes, device));
         return;
+    }
+    if memory == MemoryKind::Pool {
+        // Before the allocation: what it took of the pool's reserve must not count twice.
+        let source = if pool == 0 { pools::Source::Current } else { pools::Source::Pool(pool) };
+        pools::taken(row, state, source, device);
     }
     owner::settle();
     scope::settle();
@@ -169,7 +179,13 @@ fn release_in_order(row: Row, address: u64, stream: u64, call: impl FnOnce(*cons
     {
         return row.real().map_or_else(no_driver, call);
     }
-    release(row, address, stream, call)
+    let result = release(row, address, stream, call);
+    if !thread::current().is_inside()
+        && let Some((state, _)) = state::already_recording()
+    {
+        pools::given_back(row, state);
+    }
+    result
 }
 
 /// Records that what `address` (or a handle) names is given back, and forwards the call.
@@ -263,6 +279,7 @@ macro_rules! request {
             bytes: $bytes as u64,
             stream: $stream as u64,
             device: DeviceSource::$device,
+            pool: 0,
         }
     };
 }
@@ -308,8 +325,9 @@ macro_rules! ordered {
 macro_rules! pooled {
     ($name:ident $memory:ident) => {
         hook! { $name(out: *mut u64, bytes: usize, pool: *mut c_void, stream: *mut c_void) |call| {
+            let request = Request { pool: pool as u64, ..request!($name $memory bytes, stream, Pointer) };
             // SAFETY: after a success the driver has filled `out`.
-            allocate(request!($name $memory bytes, stream, Pointer), call, || unsafe { filled(out, bytes as u64) })
+            allocate(request, call, || unsafe { filled(out, bytes as u64) })
         } }
     };
 }

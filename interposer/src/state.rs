@@ -39,6 +39,10 @@ pub struct State {
     pub graph_memory: AtomicU32,
     /// What the driver held for graphs when it was asked last, by device ordinal.
     pub graph_bytes: [AtomicU64; MOST_DEVICES],
+    /// The pools of stream-ordered memory that were met.
+    pub pools: [Pool; MOST_POOLS],
+    /// When pools were asked what they keep, in ticks.
+    pub pools_asked: AtomicU64,
     /// Slots that the mapping has room for.
     pub capacity: AtomicU64,
     /// Slots below this one may lie in space that this process has allocated: the kernel has not cleared its pages yet.
@@ -65,6 +69,20 @@ pub struct State {
 
 // SAFETY: every field is atomic except `path`, which has one writer before and only readers after the release of `log`.
 unsafe impl Sync for State {}
+
+/// A pool of stream-ordered memory.
+#[repr(C)]
+pub struct Pool {
+    /// Its handle; 0 is a vacant place.
+    pub handle: AtomicU64,
+    /// Ordinal of its device.
+    pub device: AtomicU32,
+    /// What the log knows it to keep beyond what is allocated from it.
+    pub kept: AtomicU64,
+}
+
+/// Pools that are asked what they keep.
+pub const MOST_POOLS: usize = 16;
 
 /// Devices whose announcement and primary context are remembered.
 pub const MOST_DEVICES: usize = u64::BITS as usize;
@@ -216,6 +234,10 @@ unsafe extern "C" fn forget() {
     state.devices.store(0, Relaxed);
     state.primaries.iter().for_each(|primary| primary.store(0, Relaxed));
     state.graph_bytes.iter().for_each(|bytes| bytes.store(0, Relaxed));
+    state.pools.iter().for_each(|pool| {
+        pool.handle.store(0, Relaxed);
+        pool.kept.store(0, Relaxed);
+    });
     state.grown.store(0, Relaxed);
     state.lost.store(0, Relaxed);
     state.refused.store(0, Relaxed);

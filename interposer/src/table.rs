@@ -58,7 +58,13 @@ macro_rules! with_rows {
             cuIpcOpenMemHandle_v2        = opened(),              "cuIpcOpenMemHandle", 11000, false;
             cuIpcCloseMemHandle          = free(),                "cuIpcCloseMemHandle", 4010, false;
             cuMemPoolCreate              = pool(Pool),            "cuMemPoolCreate", 11020, false;
-            cuMemPoolDestroy             = object_end(Pool),      "cuMemPoolDestroy", 11020, false;
+            cuMemPoolDestroy             = pool_end(),            "cuMemPoolDestroy", 11020, false;
+            cuMemPoolTrimTo              = pool_trim(),           "cuMemPoolTrimTo", 11020, false;
+            cuMemPoolSetAttribute        = pool_setting(),        "cuMemPoolSetAttribute", 11020, false;
+            cuStreamSynchronize          = wait_for(),            "cuStreamSynchronize", 2000, false;
+            cuStreamSynchronize_ptsz     = wait_for(),            "cuStreamSynchronize", 7000, true;
+            cuEventSynchronize           = wait_for(),            "cuEventSynchronize", 2000, false;
+            cuCtxSynchronize             = wait(),                "cuCtxSynchronize", 2000, false;
             cuMemPoolImportFromShareableHandle = object_shared(Pool),   "cuMemPoolImportFromShareableHandle", 11020, false;
             cuMemPoolImportPointer       = pointed(),             "cuMemPoolImportPointer", 11020, false;
             cuImportExternalMemory       = object(External),      "cuImportExternalMemory", 10000, false;

@@ -139,6 +139,12 @@ impl Thread {
         true
     }
 
+    /// True while the thread is in a hook.
+    #[inline(always)]
+    pub fn is_inside(&self) -> bool {
+        self.outermost.get() != 0
+    }
+
     /// Leaves the outermost hook.
     #[inline(always)]
     pub fn leave(&self) {

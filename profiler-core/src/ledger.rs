@@ -29,6 +29,8 @@ pub struct EventRows {
     pub rounding: u64,
     /// In containers, and in no block.
     pub cached: u64,
+    /// Of [`EventRows::cached`]: what the driver's pools keep beyond what is allocated from them.
+    pub pools: u64,
 }
 
 impl EventRows {
@@ -57,6 +59,7 @@ impl EventRows {
         self.reserved = self.reserved.wrapping_add(other.reserved);
         self.rounding = self.rounding.wrapping_add(other.rounding);
         self.cached = self.cached.wrapping_add(other.cached);
+        self.pools = self.pools.wrapping_add(other.pools);
         for (mine, theirs) in self.live.iter_mut().zip(other.live) {
             *mine = mine.wrapping_add(theirs);
         }
@@ -74,6 +77,9 @@ impl EventRows {
         }
         if allocation.is(flag::CONTAINER) {
             self.cached = add(self.cached, allocation.bytes);
+            if allocation.is(flag::POOL_RESERVE) {
+                self.pools = add(self.pools, allocation.bytes);
+            }
         } else {
             let live = &mut self.live[allocation.category as usize];
             *live = add(*live, allocation.requested);

@@ -100,6 +100,10 @@ fn what_a_launch_of_a_graph_takes_is_counted() {
         ("freed", 0, 2),
         ("trimmed", 0, 0),
         ("launched", 0, 4),
+        // Each launch has memory at the node's address anew.
+        ("freed", 0, 4),
+        ("launched", 0, 4),
+        ("freed", 0, 4),
     ];
     let driver: String =
         stages.iter().map(|(stage, result, used)| format!("{stage} {result} {}\n", used * MIB)).collect();
@@ -110,6 +114,38 @@ fn what_a_launch_of_a_graph_takes_is_counted() {
     assert_eq!((number(&report, "/totals/allocations"), number(&report, "/totals/bytes")), (3, 10 * MIB));
     let kinds: Vec<_> = report["findings"].as_array().unwrap().iter().map(|finding| finding["kind"].clone()).collect();
     assert!(!kinds.contains(&"free_of_unknown".into()), "{kinds:?}");
+}
+
+#[test]
+fn what_pools_keep_is_counted_and_is_a_line_of_its_own() {
+    let place = Place::new();
+    let program = place.compile_linked("pools");
+    let (output, report) = place.record(&format!("--device 1GiB -- {}", program.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let stages = [
+        ("allocated", 64),
+        // The default pool keeps what was freed, and gives of it.
+        ("freed", 64),
+        ("again", 64),
+        // Another pool, which keeps 24 MiB.
+        ("own", 88),
+        ("own freed", 88),
+        // The default pool is left 32 MiB, 24 of which are in use.
+        ("trimmed", 56),
+    ];
+    let driver: String = stages.iter().map(|(stage, used)| format!("{stage} 0 {}\n", used * MIB)).collect();
+    assert_eq!(stdout(&output), driver, "what the simulated driver has in use");
+    let ledger = &report["devices"][0]["ledger_at_end"];
+    let rows = ["reserved", "live", "cached", "pools"].map(|row| number(ledger, &format!("/{row}")));
+    assert_eq!(rows, [56 * MIB, 24 * MIB, 32 * MIB, 32 * MIB], "{ledger:#}");
+    assert_eq!(number(&report, "/devices/0/peak/reserved/bytes"), 88 * MIB);
+    assert_eq!(number(&report, "/devices/0/peak/live/bytes"), 64 * MIB);
+    assert_eq!((number(&report, "/totals/allocations"), number(&report, "/totals/frees")), (4, 2));
+    let text = stdout(&place.run("report p.mscope --at end"));
+    assert!(text.contains("pools' reserve"), "{text}");
+    let again: serde_json::Value =
+        serde_json::from_slice(&place.run("report p.mscope --format json").stdout).expect("JSON");
+    assert_eq!(again["devices"][0]["ledger_at_end"], *ledger, "the profile says the same");
 }
 
 #[test]

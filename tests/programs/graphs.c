@@ -32,5 +32,8 @@ int main(void)
     used("freed", cuMemFree_v2(second.dptr));
     used("trimmed", cuDeviceGraphMemTrim(0));
     used("launched", cuGraphLaunch(exec, 0));
+    used("freed", cuMemFree_v2(second.dptr));
+    used("launched", cuGraphLaunch(exec, 0));
+    used("freed", cuMemFreeAsync(second.dptr, 0));
     return bad ? 1 : 0;
 }

@@ -67,7 +67,7 @@ fn ledger() -> Rows {
         ..ByCategory::default()
     };
     let live = 11 * GIB + 40 * MIB;
-    Rows { reserved: 12 * GIB, live, by_category, rounding: 24 * MIB, cached: GIB - 64 * MIB }
+    Rows { reserved: 12 * GIB, live, by_category, rounding: 24 * MIB, cached: GIB - 64 * MIB, pools: 0 }
 }
 
 /// Eight GPUs, one of them without sensors, one late, one divided; forty processes, some of which are hardly known.

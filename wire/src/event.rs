@@ -245,6 +245,8 @@ pub mod kind {
     pub const RETAIN: u16 = 26;
     /// [`super::Event::GraphMemory`].
     pub const GRAPH_MEMORY: u16 = 27;
+    /// [`super::Event::PoolReserve`].
+    pub const POOL_RESERVE: u16 = 28;
     /// [`super::Event::BlockAlloc`].
     pub const BLOCK_ALLOC: u16 = 32;
     /// [`super::Event::BlockFree`].
@@ -315,6 +317,8 @@ pub enum Event {
     Retain { handle: u64, row: u16 },
     /// So many bytes does the driver hold for graphs on this device from now on.
     GraphMemory { bytes: u64, device: u32, row: u16 },
+    /// So many bytes does a pool of stream-ordered memory keep from now on, beyond those that are allocated from it.
+    PoolReserve { pool: u64, bytes: u64, device: u32, row: u16 },
     /// The driver refused the free (release, unmapping) recorded at `slot` with `result`: that memory is still there.
     FreeRefused { address: u64, slot: u64, result: i32, row: u16 },
     /// The driver refused an allocation. `free` and `total` are cuMemGetInfo's answer right after, 0/0 when it failed too.
@@ -437,6 +441,9 @@ impl Event {
             Event::GraphMemory { bytes, device, row } => {
                 (kind::GRAPH_MEMORY, [0, bytes, 0, 0, pack(device, row, 0), 0])
             }
+            Event::PoolReserve { pool, bytes, device, row } => {
+                (kind::POOL_RESERVE, [pool, bytes, 0, 0, pack(device, row, 0), 0])
+            }
             Event::BlockAlloc { address, bytes, requested, stream, origin } => {
                 (kind::BLOCK_ALLOC, [address, bytes, requested, stream, pack(0, 0, origin as u8), 0])
             }
@@ -535,6 +542,7 @@ impl Event {
             kind::ELSEWHERE => Event::Elsewhere { address: w[0], bytes: w[1], handle: w[3], device, row },
             kind::RETAIN => Event::Retain { handle: w[0], row },
             kind::GRAPH_MEMORY => Event::GraphMemory { bytes: w[1], device, row },
+            kind::POOL_RESERVE => Event::PoolReserve { pool: w[0], bytes: w[1], device, row },
             kind::BLOCK_ALLOC => Event::BlockAlloc {
                 address: w[0],
                 bytes: w[1],
@@ -634,6 +642,7 @@ mod tests {
             Event::Elsewhere { address: 1, bytes: 2, handle: 3, device: 4, row: 5 },
             Event::Retain { handle: u64::MAX, row: 6 },
             Event::GraphMemory { bytes: 1 << 40, device: 7, row: 8 },
+            Event::PoolReserve { pool: u64::MAX, bytes: 1 << 40, device: 7, row: 8 },
             Event::BlockAlloc { address: 1, bytes: 512, requested: 3, stream: 4, origin: Origin::Hooked },
             Event::BlockFree { address: 1, origin: Origin::Tagged },
             Event::Tag { address: 1, name, category: Category::Workspace, origin: Origin::Inferred },

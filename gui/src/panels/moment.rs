@@ -89,6 +89,9 @@ fn rows(answer: &Answer, theme: &Theme) -> Vec<Row> {
     list.push(plain("live", rows.live_bytes() as i64, None, true));
     list.push(plain("rounding", rows.rounding as i64, Some(theme.rounding()), false));
     list.push(plain("cached", rows.cached as i64, Some(theme.cached()), false));
+    if rows.pools > 0 {
+        list.push(plain("of it pools' reserve", rows.pools as i64, Some(theme.cached()), false));
+    }
     list.push(plain("reserved", rows.reserved as i64, None, true));
     if let Some(device) = answer.now.device_rows() {
         let foreign = [

@@ -150,6 +150,9 @@ impl Log {
                     device as i32
                 ),
                 Event::Retain { handle, row } => format!("{} {handle:x}", functions[&row]),
+                Event::PoolReserve { pool, bytes, device, row } => {
+                    format!("{}: pool {pool:x} keeps {bytes} bytes, device {}", functions[&row], device as i32)
+                }
                 Event::GraphMemory { bytes, device, row } => {
                     format!("{}: {bytes} bytes for graphs, device {}", functions[&row], device as i32)
                 }

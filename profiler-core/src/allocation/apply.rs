@@ -127,6 +127,7 @@ impl Model {
             Event::Elsewhere { .. } => self.elsewhere(at, event),
             Event::Retain { handle, .. } => self.retain(at, handle),
             Event::GraphMemory { .. } => self.graph_memory(at, event, changes),
+            Event::PoolReserve { .. } => self.pool_reserve(at, event, changes),
             Event::Release { handle, .. } => self.release(at, handle, changes),
             Event::Map { address, bytes, handle, .. } => self.map(at, (address, bytes), handle, changes),
             Event::Unmap { address, bytes, .. } => self.unmap(at, address, bytes, changes),

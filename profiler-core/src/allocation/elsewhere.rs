@@ -2,9 +2,9 @@
 //! whose bytes are told with the graphs of the device.
 //!
 //! Owns: which addresses and handles these are, so that their free is no riddle; and the bytes that the driver holds for graphs,
-//! as one allocation of each device. Refuses: to put an import in any sum.
+//! as one allocation of each device; and what pools keep beyond their allocations. Refuses: to put an import in any sum.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use memscope_wire::{Event, MemoryKind, Object};
 
@@ -15,12 +15,16 @@ use super::row::{Allocation, flag};
 
 /// Handles that stand for the memory of a device's graphs: no handle of a driver is so large.
 const GRAPHS: u64 = u64::MAX << 32;
+/// What is added to the handle of a pool for the one that stands for what it keeps.
+const POOLS: u64 = 1 << 63;
 
 /// Addresses and handles of one process that count elsewhere.
 #[derive(Debug, Default)]
 pub(crate) struct Elsewhere {
     /// How often what begins at an address was opened.
     addresses: BTreeMap<u64, u32>,
+    /// Addresses of the nodes of graphs: each launch has memory there anew, which may be freed anew.
+    nodes: BTreeSet<u64>,
     /// How often a handle was given.
     handles: HashMap<u64, u32>,
 }
@@ -37,7 +41,7 @@ impl Elsewhere {
 
     /// Gives an address back once; false when it is none of these.
     pub fn leave(&mut self, address: u64) -> bool {
-        let Some(times) = self.addresses.get_mut(&address) else { return false };
+        let Some(times) = self.addresses.get_mut(&address) else { return self.nodes.contains(&address) };
         *times -= 1;
         if *times == 0 {
             self.addresses.remove(&address);
@@ -64,9 +68,16 @@ impl Elsewhere {
 
 impl Model {
     pub(super) fn elsewhere(&mut self, at: At, event: Event) {
-        let Event::Elsewhere { address, handle, .. } = event else { return };
-        let memory = &mut self.processes[at.process].memory;
-        if handle == 0 {
+        let Event::Elsewhere { address, handle, row, .. } = event else { return };
+        let process = &mut self.processes[at.process];
+        let function = process.functions.get(&row).map_or(String::new(), |function| self.names.text(*function));
+        let memory = &mut process.memory;
+        if ["cuGraphAdd", "cuMemAllocAsync", "cuMemAllocFromPoolAsync"]
+            .iter()
+            .any(|adds_node| function.starts_with(adds_node))
+        {
+            memory.elsewhere.nodes.insert(address);
+        } else if handle == 0 {
             memory.elsewhere.enter(address);
         } else if memory.physical.contains_key(&handle) {
             // Its own memory, imported by the process that exported it.
@@ -109,6 +120,32 @@ impl Model {
         let vacant = Allocation { flags: flag::PHYSICAL, ..Allocation::vacant() };
         let held = Allocation { bytes, requested: bytes, device, function, memory: MemoryKind::Device, ..vacant };
         if let Some(id) = self.birth(at, held) {
+            let physical = Physical { id, mappings: 0, references: 1, context: 0 };
+            self.processes[at.process].memory.physical.insert(handle, physical);
+        }
+    }
+
+    /// What a pool keeps beyond what is allocated from it, likewise.
+    pub(super) fn pool_reserve(&mut self, at: At, event: Event, changes: &mut Changes) {
+        let Event::PoolReserve { pool, bytes, device: ordinal, row } = event else { return };
+        let handle = POOLS | pool;
+        if let Some(known) = self.processes[at.process].memory.physical.remove(&handle) {
+            self.death(at.process, known.id, 0, changes);
+        }
+        if bytes == 0 {
+            return;
+        }
+        let device = self.device(at.process, ordinal);
+        let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
+        let flags = flag::PHYSICAL | flag::CONTAINER | flag::POOL_RESERVE;
+        let memory = MemoryKind::Pool;
+        let kept = Allocation { bytes, requested: bytes, device, function, memory, flags, ..Allocation::vacant() };
+        let is_made = self.processes[at.process].objects.contains_key(&(Object::Pool, pool));
+        let name =
+            if is_made { format!("pool's reserve: pool {pool:#x}") } else { "pool's reserve: default pool".to_owned() };
+        let name = self.names.number_of(&name);
+        if let Some(id) = self.birth(at, kept) {
+            self.allocations[id.0 as usize].name = name;
             let physical = Physical { id, mappings: 0, references: 1, context: 0 };
             self.processes[at.process].memory.physical.insert(handle, physical);
         }

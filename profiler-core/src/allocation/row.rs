@@ -29,6 +29,8 @@ pub mod flag {
     pub const PHYSICAL: u16 = 128;
     /// Ended because its context was destroyed or reset.
     pub const WITH_CONTEXT: u16 = 256;
+    /// No allocation, but what a pool of the driver keeps beyond what is allocated from it; a container without blocks.
+    pub const POOL_RESERVE: u16 = 512;
 }
 
 /// One allocation of the driver, or one block inside one.

@@ -15,6 +15,7 @@ use super::query::At;
 
 /// Where a moment is.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, for the time of an answer")]
 pub(super) enum Place {
     /// The last change that is known.
     Now,

@@ -125,6 +125,7 @@ fn rows(rows: &report::Rows) -> EventRows {
         live: rows.by_category.numbers(),
         rounding: rows.rounding,
         cached: rows.cached,
+        pools: rows.pools,
     }
 }
 

@@ -27,7 +27,11 @@ impl Holes {
         let (mut whole, mut pieces, mut blocks): (Vec<Span>, Vec<Span>, Vec<Span>) = Default::default();
         for (allocation, lifetime) in model.allocations.iter().zip(evidence.lifetimes) {
             let here = allocation.process == process && model.resolve(allocation.device) as usize == device;
-            if !here || !allocation.on_device() || allocation.is(flag::OUTSIDE) || !lifetime.spans(order) {
+            if !here
+                || !allocation.on_device()
+                || allocation.flags & (flag::OUTSIDE | flag::POOL_RESERVE) != 0
+                || !lifetime.spans(order)
+            {
                 continue;
             }
             let list = match (allocation.is(flag::BLOCK), allocation.is(flag::CONTAINER)) {

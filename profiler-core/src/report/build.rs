@@ -314,7 +314,7 @@ pub(crate) fn step_figures(device: &str, step: &StepFigures) -> StepReport {
 
 fn totals(model: &Model) -> Totals {
     let mut totals = Totals::default();
-    for allocation in &model.allocations {
+    for allocation in model.allocations.iter().filter(|allocation| !allocation.is(flag::POOL_RESERVE)) {
         let freed = allocation.is(flag::DEAD)
             && allocation.flags & (flag::AT_EXIT | flag::MISSED_FREE | flag::WITH_CONTAINER | flag::WITH_CONTEXT) == 0;
         let (count, frees, bytes) = if allocation.is(flag::BLOCK) {

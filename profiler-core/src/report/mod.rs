@@ -204,6 +204,9 @@ pub struct Rows {
     pub rounding: u64,
     /// In containers and in no block.
     pub cached: u64,
+    /// Of `cached`: what the driver's pools keep beyond what is allocated from them.
+    #[serde(default)]
+    pub pools: u64,
 }
 
 impl From<&EventRows> for Rows {
@@ -214,6 +217,7 @@ impl From<&EventRows> for Rows {
             by_category: ByCategory::from_numbers(rows.live),
             rounding: rows.rounding,
             cached: rows.cached,
+            pools: rows.pools,
         }
     }
 }

@@ -212,6 +212,26 @@ fn imports_are_in_no_sum_and_their_frees_are_no_riddle() {
 }
 
 #[test]
+fn what_a_pool_keeps_is_cached_and_is_no_allocation() {
+    const MIB: u64 = 1 << 20;
+    let mut trace = Trace::new(&["pools"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    trace.event(0, Event::Object { object: Object::Pool, handle: 0xb0, device: 0, row: 1 });
+    // What two pools keep, in MiB, and what is cached on the device in all.
+    for (pool, bytes, cached) in [(0xa0, 48, 48), (0xb0, 8, 56), (0xa0, 40, 48), (0xa0, 0, 8), (0xa0, 0, 8)] {
+        trace.event(0, Event::PoolReserve { pool, bytes: bytes * MIB, device: 0, row: 1 });
+        let model = trace.model();
+        let rows = model.devices().next().expect("a device").rows;
+        assert!(rows.adds_up());
+        assert_eq!((rows.reserved, rows.live_bytes()), (cached * MIB, 0), "{pool:x}");
+        assert_eq!((rows.cached, rows.pools), (cached * MIB, cached * MIB), "{pool:x}");
+    }
+    let report = trace.model().report(Instant::Peak).expect("a report");
+    assert_eq!((report.totals.allocations, report.totals.frees, report.totals.bytes), (0, 0, 0));
+}
+
+#[test]
 fn memory_of_a_handle_lives_as_long_as_one_reference() {
     const MIB: u64 = 1 << 20;
     let mut trace = Trace::new(&["references"], None);

@@ -20,7 +20,7 @@ fn view() -> MonitorView {
     let by_category = ByCategory { weights: 300 * MIB, optimizer: 600 * MIB, ..ByCategory::default() };
     let live = 900 * MIB;
     view.processes[0].ledger =
-        Some(Rows { reserved: 1000 * MIB, live, by_category, rounding: 36 * MIB, cached: 64 * MIB });
+        Some(Rows { reserved: 1000 * MIB, live, by_category, rounding: 36 * MIB, cached: 64 * MIB, pools: 0 });
     view.processes[0].user = Some("ada".into());
     view.processes[0].cpu_percent = Some(99.5);
     view.processes[0].host_memory = Some(3 * GIB);

@@ -57,7 +57,8 @@ exports! {
         Ok(())
     }
     2000 fn cuGetExportTable(table: Out<'_, *const c_void>, _identity: *const c_void) {
-        // Nothing undocumented is simulated.
+        // Nothing undocumented is simulated. A CUDA runtime that is linked into the program asks, and does not start without.
+        crate::refusal::refused("cuGetExportTable");
         store(table, std::ptr::null())?;
         Err(CUresult::ERROR_NOT_FOUND)
     }

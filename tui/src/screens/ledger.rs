@@ -67,6 +67,10 @@ fn rows(canvas: &Canvas, now: &MomentView) -> Vec<Row> {
         Row { part: idle(event.rounding), name: "rounding", figure: Some(units::bytes(event.rounding)) },
         Row { part: idle(event.cached), name: "cached", figure: Some(units::bytes(event.cached)) },
     ];
+    if event.pools > 0 {
+        // A part of what is cached, which has its share of the bar.
+        rows.push(Row { part: idle(0), name: "  pools' reserve", figure: Some(units::bytes(event.pools)) });
+    }
     let Some(device) = now.device_rows() else { return rows };
     let signed = |value: Option<i64>| value.map(units::signed_bytes);
     let known = |value: Option<i64>| value.map_or(0, |value| value.max(0) as u64);

@@ -71,7 +71,8 @@ fn containers(history: &History, chosen: &Chosen<'_>) -> Vec<u32> {
     let (source, part) = (chosen.source, chosen.part);
     let is_container = |id: &u32| {
         let allocation = source.allocation(*id);
-        allocation.is(flag::CONTAINER) && part.counts(source.model, allocation)
+        let is_segment = allocation.is(flag::CONTAINER) && !allocation.is(flag::POOL_RESERVE);
+        is_segment && part.counts(source.model, allocation)
     };
     history.blocks.alive(source, chosen.orders, |block| block.containers).filter(is_container).collect()
 }

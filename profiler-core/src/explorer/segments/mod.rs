@@ -90,7 +90,10 @@ impl Segments {
         let mut segments = Segments { as_of, ..Segments::default() };
         let mut found: Vec<(u32, Block)> = Vec::new();
         for (id, allocation) in allocations {
-            if allocation.is(flag::CONTAINER) {
+            if allocation.is(flag::POOL_RESERVE) {
+                // It has no addresses.
+                continue;
+            } else if allocation.is(flag::CONTAINER) {
                 segments.bytes = segments.bytes.wrapping_add(allocation.bytes);
                 let Allocation { address, bytes, .. } = *allocation;
                 segments.containers.push(Container { id, pieces: vec![id], address, bytes, ..Container::default() });

@@ -72,6 +72,9 @@ impl Page {
         self.line(plain(" ", "live", rows.live));
         self.line(plain("+", "rounding", rows.rounding));
         self.line(plain("+", "cached", rows.cached));
+        if rows.pools > 0 {
+            self.line(plain(" ", "  pools' reserve", rows.pools));
+        }
         self.line(plain("=", "reserved", rows.reserved));
         if host {
             return;

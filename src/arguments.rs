@@ -2,6 +2,8 @@
 //!
 //! Owns: names, defaults and help of every flag. Refuses: to act on them (`commands/`).
 
+mod keep;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -9,8 +11,11 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use memscope_core::journal::entry::Threshold;
+use memscope_core::keep::Keep;
 use memscope_core::report::Instant;
 use memscope_wire::device::{self, Device};
+
+use keep::parse_keep;
 
 /// Shows where every byte of GPU memory goes while a model trains.
 #[derive(Parser, Debug)]
@@ -100,6 +105,12 @@ pub struct RecordArguments {
     /// commas; off for none, whatever the configuration says.
     #[arg(long, value_name = "SHARE|SIZE")]
     pub alert: Option<Alerts>,
+
+    /// Keep only a part of a long run allocation by allocation, and sums of the whole: its end (last:10m, last:500000
+    /// allocations), steps (steps:100..200, either end may be left away), or the last step and those of the largest use (peaks).
+    /// Disk and memory then stay bounded.
+    #[arg(long, value_name = "WHAT", value_parser = parse_keep)]
+    pub keep: Option<Keep>,
 
     /// Say nothing but errors: no progress, no summary.
     #[arg(short, long)]
@@ -242,6 +253,7 @@ Examples:
   memscope run --stacks python -- python train.py
   memscope run --stacks native -- ./train --batch 8
   srun memscope run -o 'run-{node}-{rank}.mscope' -- python train.py
+  memscope run --keep last:10m -- python train_for_days.py
   memscope run --device rtx3090-24gb --no-compute -- ./train"
 )]
 pub struct RunArguments {

@@ -12,6 +12,8 @@
 
 use memscope_wire::Category;
 
+use serde::{Deserialize, Serialize};
+
 use crate::allocation::{Allocation, flag};
 use crate::journal::entry::{DeviceSample, Nanoseconds};
 
@@ -19,7 +21,7 @@ use crate::journal::entry::{DeviceSample, Nanoseconds};
 pub const CATEGORIES: usize = Category::ALL.len();
 
 /// The rows that hold at every event, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct EventRows {
     /// What the driver has granted and not taken back.
     pub reserved: u64,
@@ -89,7 +91,7 @@ impl EventRows {
 }
 
 /// What some allocations hold that are live: their number, and bytes asked for by [`Category`] number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sum {
     pub allocations: u64,
     pub live: [u64; CATEGORIES],
@@ -125,7 +127,7 @@ impl Sum {
 }
 
 /// The rows that hold at a telemetry sample, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DeviceRows {
     /// When the sample was taken.
     pub time: Nanoseconds,

@@ -12,6 +12,7 @@ pub mod explorer;
 pub mod export;
 pub mod findings;
 pub mod journal;
+pub mod keep;
 pub mod ledger;
 pub mod monitor;
 pub mod profile;

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::journal::Writer;
 use crate::journal::entry::{Entry, Nanoseconds, SessionEnd};
 use crate::journal::format::MAX_RECORDS;
+use crate::keep::Parts;
 use crate::session::SessionFolder;
 use crate::source::{self, Mode, Source};
 use crate::telemetry::Poller;
@@ -38,7 +39,12 @@ pub struct Options {
     pub source: source::Options,
     /// Telemetry to be merged in.
     pub telemetry: Option<Poller>,
+    /// Size of a segment of the journal, in bytes, where not everything is kept.
+    pub segment_bytes: u64,
 }
+
+/// Default of [`Options::segment_bytes`]: what is dropped is dropped in such parts.
+pub const SEGMENT_BYTES: u64 = 8 << 20;
 
 impl Default for Options {
     fn default() -> Options {
@@ -47,6 +53,7 @@ impl Default for Options {
             grace: Duration::from_secs(2),
             source: source::Options::new(Mode::Record),
             telemetry: None,
+            segment_bytes: SEGMENT_BYTES,
         }
     }
 }
@@ -116,9 +123,13 @@ impl Recorder {
     pub fn start(folder: &SessionFolder, options: Options, listener: Option<Listener>) -> Result<Recorder> {
         let session = folder.manifest()?.session;
         let start_ns = session.start_monotonic_ns;
-        let mut writer = Writer::create(&folder.journal())?;
+        let mut writer = match session.keep {
+            None => Writer::create(&folder.journal())?,
+            Some(_) => Writer::create_chain(&folder.journal())?,
+        };
         writer.push(&Entry::Session(session.clone()))?;
         writer.flush()?;
+        let parts = session.keep.map(|keep| Parts::begin(&mut writer, folder.journal(), keep)).transpose()?;
         let mut listener = listener.unwrap_or_else(|| Box::new(|_| {}));
         listener(&Entry::Session(session));
         let source = Source::new(folder.logs(), options.source.clone());
@@ -126,6 +137,7 @@ impl Recorder {
         let mut recording = Recording {
             source,
             writer,
+            parts,
             listener,
             options,
             start_ns,
@@ -186,6 +198,8 @@ impl Shared {
 struct Recording {
     source: Source,
     writer: Writer,
+    /// Where not everything is kept.
+    parts: Option<Parts>,
     listener: Listener,
     options: Options,
     start_ns: u64,
@@ -249,6 +263,9 @@ impl Recording {
             self.source.release();
         }
         for entry in self.entries.drain(..) {
+            if let Some(parts) = &mut self.parts {
+                parts.note(&entry);
+            }
             (self.listener)(&entry);
         }
         for notice in self.source.take_notices() {
@@ -257,9 +274,19 @@ impl Recording {
         let progress = &mut self.summary.progress;
         progress.processes = self.source.processes() as u64;
         progress.dropped = self.source.counters().dropped;
-        progress.journal_bytes = self.writer.written();
+        progress.journal_bytes = self.parts.as_ref().map_or(0, Parts::before) + self.writer.written();
         self.shared.status().progress = *progress;
-        flushed
+        flushed?;
+        if let Some(parts) = &mut self.parts
+            && parts.is_full(&self.writer, self.options.segment_bytes)
+        {
+            let time = Nanoseconds(clock::monotonic_ns().saturating_sub(self.start_ns));
+            // Where there is no room for another file, this one goes on.
+            if let Err(error) = parts.turn(&mut self.writer, time) {
+                self.notice(error.to_string());
+            }
+        }
+        Ok(())
     }
 
     fn end(&mut self, exit_status: Option<i32>) -> Result<Summary> {
@@ -274,6 +301,10 @@ impl Recording {
         }
         self.drain()?;
         self.options.telemetry = None;
+        if let Some(parts) = &mut self.parts {
+            let notices = parts.finish(time);
+            notices.into_iter().for_each(|notice| self.notice(notice));
+        }
         let refusals = self.source.refusals();
         self.notices_of(&refusals);
         let refusals = refusals.into_iter().map(|(refusal, count)| (refusal.name().to_owned(), count)).collect();

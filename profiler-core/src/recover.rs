@@ -5,13 +5,14 @@
 //! anything.
 
 use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::journal::entry::{Calibration, Entry, Nanoseconds, ProcessIndex, SessionEnd, SessionInfo};
 use crate::journal::format::MAX_RECORDS;
-use crate::journal::{Reader, Tail, Writer};
+use crate::journal::{Chain, Head, Reader, Standing, Tail, Writer, chain};
 use crate::session::{Recorded, SessionFolder};
 use crate::source::{Identity, Mode, Options, Resume, Source};
 
@@ -49,12 +50,17 @@ pub fn recover(folder: &SessionFolder) -> Result<Recovery> {
     }
     let mut recovery = Recovery::default();
     let mut seen = Seen::default();
-    let path = folder.journal();
+    let journal = folder.journal();
+    let path = chain::last_file(&journal)?;
+    // Of a chain, the first file has the lock.
+    let _first = (path != journal).then(|| Writer::append(&journal, || whole(&journal))).transpose()?;
     let mut writer = Writer::append(&path, || {
-        let mut reader = Reader::open(&path)?;
-        for entry in reader.by_ref() {
+        let mut reader = Chain::open(&journal)?;
+        while let Some(entry) = reader.next() {
             match entry {
                 Ok(entry) => seen.note(&entry),
+                // Nothing is appended behind what cannot be read, and nothing cut off.
+                Err(error) if reader.is_broken() => return Err(error),
                 Err(error @ Error::Format { .. }) => recovery.notices.push(error.to_string()),
                 Err(error) => return Err(error),
             }
@@ -77,6 +83,14 @@ pub fn recover(folder: &SessionFolder) -> Result<Recovery> {
         folder.mark_finished(seen.exit_status.or(manifest.exit_status))?;
     }
     Ok(recovery)
+}
+
+/// How many bytes of a file are whole entries.
+fn whole(path: &Path) -> Result<u64> {
+    let mut reader = Reader::open(path)?;
+    // What is damaged is told when all is read.
+    reader.by_ref().for_each(drop);
+    Ok(reader.offset())
 }
 
 /// Moves what the logs have into the journal, and ends it when no process is left.
@@ -132,7 +146,7 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
 pub fn entries(folder: &SessionFolder) -> Result<Entries> {
     let session = folder.manifest()?.session;
     let path = folder.journal();
-    let reader = match Reader::open(&path) {
+    let reader = match Chain::open(&path) {
         Ok(reader) => Some(reader),
         // Killed before there was one.
         Err(Error::NotFound { .. }) => None,
@@ -154,7 +168,7 @@ pub fn entries(folder: &SessionFolder) -> Result<Entries> {
 pub struct Entries {
     folder: SessionFolder,
     session: SessionInfo,
-    reader: Option<Reader>,
+    reader: Option<Chain>,
     seen: Seen,
     source: Option<Source>,
     ready: VecDeque<Entry>,
@@ -176,12 +190,12 @@ impl Entries {
 
     /// How the journal ends.
     pub fn tail(&self) -> Tail {
-        self.reader.as_ref().map_or(Tail::Whole, Reader::tail)
+        self.reader.as_ref().map_or(Tail::Whole, Chain::tail)
     }
 
     fn next_of_journal(&mut self) -> Option<Result<Entry>> {
         if self.reader.is_none() {
-            match Reader::open(&self.folder.journal()) {
+            match Chain::open(&self.folder.journal()) {
                 Ok(reader) => self.reader = Some(reader),
                 Err(Error::NotFound { .. }) => return None,
                 Err(error) => return Some(Err(error)),
@@ -280,11 +294,23 @@ impl Seen {
                     self.note_time(clock, record.ticks);
                 }
             }
+            Entry::Summed(checkpoint) => self.take_over(&checkpoint.head),
             Entry::Telemetry(sample) => self.last = self.last.max(sample.time),
             Entry::End(end) => {
                 self.ended = true;
                 self.exit_status = end.exit_status;
             }
+        }
+    }
+
+    /// What was before is only in a checkpoint.
+    fn take_over(&mut self, head: &Head) {
+        self.records = head.records;
+        self.last = self.last.max(head.last);
+        for standing in &head.processes {
+            let Standing { info, calibration, next_slot, uncommitted } = standing;
+            let resume = Resume { calibration: *calibration, next_slot: *next_slot, uncommitted: *uncommitted };
+            self.processes.insert(info.process, (Identity::from(info), resume));
         }
     }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use memscope_core::allocation::Model;
+use memscope_core::explorer::{Explorer, Limits};
 use memscope_core::journal::entry::{Entry, SessionInfo};
 use memscope_core::recorder::{self, Listener, Recorder};
 use memscope_core::report::units;
@@ -130,6 +130,7 @@ pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> Ses
         compute: !arguments.no_compute,
         node: job::node(),
         alerts: arguments.alert.clone().unwrap_or_default().0,
+        keep: arguments.keep,
         obstacle: command.first().and_then(|program| preflight::obstacle(program)),
         ..SessionInfo::begin(words)
     }
@@ -245,23 +246,30 @@ pub(super) fn listener_of(listener: Option<Listener>, mut hear: impl FnMut(&Entr
     })
 }
 
-/// The model that follows the run for the progress line.
+/// The model that follows the run for the progress line; of what ended it keeps little.
 struct Live {
-    model: Model,
+    explorer: Explorer,
     line: Option<Line>,
 }
 
 /// A listener that shows progress, and its state; neither when there is no line to show.
 fn live_model(line: Option<Line>) -> (Option<Listener>, Option<Arc<Mutex<Live>>>) {
     let Some(line) = line else { return (None, None) };
-    let live = Arc::new(Mutex::new(Live { model: Model::new(), line: Some(line) }));
+    let live = Arc::new(Mutex::new(Live { explorer: Explorer::new(Limits::LIVE_ONLY), line: Some(line) }));
     let of_listener = Arc::clone(&live);
     let listener: Listener = Box::new(move |entry| {
+        // With the end the whole is walked, and the line is gone.
+        if matches!(entry, Entry::End(_)) {
+            return;
+        }
         let mut live = of_listener.lock().unwrap_or_else(PoisonError::into_inner);
-        let Live { model, line } = &mut *live;
-        model.apply(entry);
+        let Live { explorer, line } = &mut *live;
+        explorer.apply(entry);
+        if explorer.is_long() {
+            explorer.advance();
+        }
         if let Some(line) = line.as_mut().filter(|line| line.is_due()) {
-            line.show(&model.progress());
+            line.show(&explorer.progress());
         }
     });
     (Some(listener), Some(live))

@@ -12,6 +12,7 @@
 //! | `lookups.rs` | C programs that reach the driver in each of the three ways |
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
 //! | `harmless.rs` | programs without CUDA as they are without memscope; hostile places; why nothing was captured |
+//! | `keep.rs` | `run --keep`: what is kept, what is summed, and that both are said |
 //! | `loaders.rs` | programs of other loaders (musl, 32 bits, an old glibc) and of sanitizers |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
@@ -49,6 +50,7 @@ mod diff;
 mod gui;
 mod harmless;
 mod house;
+mod keep;
 mod kill;
 mod launchers;
 mod ledger;

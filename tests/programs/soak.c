@@ -1,4 +1,5 @@
-/* Declares blocks and frees them, two events each. Arguments: processes, pairs in each, and pairs a second (0: as fast as it can). */
+/* Declares blocks and frees them, two events each. Arguments: processes, pairs in each, pairs a second (0: as fast as it can), and, of
+   one process, blocks that live to its end. */
 #include "memscope.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,8 @@ int main(int count, char **arguments)
         return 2;
     uint64_t pairs = strtoull(arguments[2], NULL, 10), rate = strtoull(arguments[3], NULL, 10);
     int processes = atoi(arguments[1]), status, bad = 0;
+    for (int held = 0; count > 4 && held < atoi(arguments[4]); held++)
+        memscope_block_alloc((void *)(0x40000000 + (uintptr_t)held * 512), 512, NULL);
     if (processes == 1)
         return work(pairs, rate), 0;
     for (int i = 0; i < processes; i++)

@@ -5,7 +5,9 @@
 
 use memscope_wire::{Category, Event, Origin, Record, TextId};
 
+use crate::journal::Checkpoint;
 use crate::journal::entry::{Entry, ProcessIndex};
+use crate::keep::{Carried, CheckpointBody};
 use crate::symbols;
 
 use super::device::{Device, canonical, uuid_text};
@@ -32,6 +34,7 @@ impl Model {
         let first = self.allocations.len() as u32;
         let mut changes = Changes::default();
         match entry {
+            Entry::Summed(checkpoint) => return self.carry(checkpoint),
             Entry::Session(session) => {
                 self.session = session.clone();
                 changes.marks = true;
@@ -63,7 +66,26 @@ impl Model {
             }
         }
         changes.born = first..self.allocations.len() as u32;
+        if let Some(carried) = &mut self.carried {
+            carried.late.note(&changes, &carried.walk.lifetimes);
+        }
         changes
+    }
+
+    /// Begins with what a checkpoint says of what was before.
+    fn carry(&mut self, checkpoint: &Checkpoint) -> Changes {
+        match checkpoint.body::<CheckpointBody<Model, Carried>>() {
+            Ok(body) => {
+                let (symbols, truncated) = (self.symbols.take(), self.truncated.take());
+                *self = body.model;
+                (self.symbols, self.carried) = (symbols, Some(Box::new(body.carried)));
+                if let Some(why) = truncated {
+                    self.journal_truncated(why);
+                }
+            }
+            Err(what) => self.journal_truncated(format!("the sums of what is not kept cannot be read: {what}")),
+        }
+        Changes { marks: true, ..Changes::default() }
     }
 
     fn process(&mut self, index: ProcessIndex) -> usize {

@@ -6,6 +6,8 @@
 
 use memscope_wire::{Event, MemoryKind, Object};
 
+use serde::{Deserialize, Serialize};
+
 use super::apply::At;
 use super::model::{Changes, Model};
 use super::process::Process;
@@ -15,7 +17,7 @@ use super::row::{Allocation, AllocationId, flag};
 const RESET: &str = "cuDevicePrimaryCtxReset";
 
 /// How many of one kind a process had the driver make.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ObjectCount {
     /// How many were made.
     pub made: u64,

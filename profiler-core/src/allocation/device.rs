@@ -2,10 +2,12 @@
 //!
 //! Owns: identity (UUID), capacity, the ledger of this moment. Refuses: telemetry.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ledger::EventRows;
 
 /// One device of the session.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Device {
     /// UUID as NVML spells it, without `GPU-`; `None` while only an ordinal is known.
     pub uuid: Option<String>,

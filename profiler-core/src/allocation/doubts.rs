@@ -4,10 +4,12 @@
 
 use memscope_wire::Measure;
 
+use serde::{Deserialize, Serialize};
+
 use super::row::{Allocation, flag};
 
 /// Counts over the whole session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Doubts {
     /// Frees of addresses that were not live.
     pub free_of_unknown: u64,

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use memscope_wire::{Event, MemoryKind, Object};
 
+use serde::{Deserialize, Serialize};
+
 use super::apply::At;
 use super::memory::Physical;
 use super::model::{Changes, Model};
@@ -19,7 +21,7 @@ const GRAPHS: u64 = u64::MAX << 32;
 const POOLS: u64 = 1 << 63;
 
 /// Addresses and handles of one process that count elsewhere.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Elsewhere {
     /// How often what begins at an address was opened.
     addresses: BTreeMap<u64, u32>,

@@ -44,13 +44,16 @@ impl Model {
     /// what stays: everything that lives must. Who remains is numbered anew, in the same order.
     pub(crate) fn forget(&mut self, keep: &[bool], walked: &Walked) {
         let numbers = Numbers::of(keep.iter().copied());
+        for (allocation, _) in self.allocations.iter().zip(keep).filter(|(_, keep)| !**keep) {
+            self.forgotten.count(allocation);
+            self.processes[allocation.process as usize].forgotten += 1;
+            self.forgotten_rows += 1;
+        }
         let mut number = 0;
-        let before = self.allocations.len();
         self.allocations.retain(|_| {
             number += 1;
             keep[number - 1]
         });
-        self.forgotten += (before - self.allocations.len()) as u64;
         for allocation in &mut self.allocations {
             allocation.container = allocation.container().and_then(|id| Container::new(numbers.now(id)?));
         }
@@ -67,6 +70,8 @@ impl Model {
         for (process, walked) in self.processes.iter_mut().zip(&walked.changes) {
             process.drop_changes(*walked);
         }
+        let gone = self.markers.iter().zip(keep).filter(|(marker, keep)| !**keep && marker.failure().is_some());
+        self.forgotten.refused += gone.count() as u64;
         let mut number = 0;
         self.markers.retain(|_| {
             number += 1;
@@ -76,7 +81,7 @@ impl Model {
 
     /// Allocations and blocks so far, those that were forgotten too.
     pub(crate) fn seen(&self) -> u64 {
-        self.forgotten + self.allocations.len() as u64
+        self.forgotten_rows + self.allocations.len() as u64
     }
 }
 

@@ -21,6 +21,8 @@ use std::ops::Range;
 
 use memscope_wire::{Category, Origin, TextId};
 
+use serde::{Deserialize, Serialize};
+
 use super::model::{Changes, Model};
 use super::row::{Allocation, AllocationId};
 
@@ -28,7 +30,7 @@ use super::row::{Allocation, AllocationId};
 pub(crate) const EXIT: TextId = TextId::of(b"exit");
 
 /// Phases that mean something here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) enum Role {
     #[default]
     Other,
@@ -82,7 +84,7 @@ impl Role {
 }
 
 /// What a process's phases have come to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Phases {
     /// The phase that runs.
     now: Role,

@@ -6,16 +6,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use super::elsewhere::Elsewhere;
 use super::row::AllocationId;
 
 /// Live ranges by first address.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ranges {
     spans: BTreeMap<u64, Span>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Span {
     end: u64,
     id: AllocationId,
@@ -118,7 +120,7 @@ fn end(address: u64, bytes: u64) -> u64 {
 }
 
 /// An allocation that was freed, as long as the driver may still refuse.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Freed {
     /// Slot of the free.
     pub slot: u64,
@@ -133,7 +135,7 @@ pub(crate) struct Freed {
 }
 
 /// Memory of a handle.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Physical {
     pub id: AllocationId,
     /// How many mappings there are.
@@ -145,7 +147,7 @@ pub(crate) struct Physical {
 }
 
 /// The memory of one process.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Memory {
     /// What the driver granted.
     pub owned: Ranges,

@@ -26,6 +26,7 @@ mod retry;
 mod row;
 mod simulation;
 mod stacks;
+mod written;
 
 pub use device::Device;
 pub(crate) use device::canonical;

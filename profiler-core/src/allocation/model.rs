@@ -7,9 +7,12 @@ use std::ops::Range;
 
 use memscope_wire::{Category, MemoryKind, Origin};
 
+use serde::{Deserialize, Serialize};
+
 use crate::journal::entry::{Nanoseconds, ProcessIndex, SessionEnd, SessionInfo, TelemetrySample};
+use crate::keep::Carried;
 use crate::ledger::{CATEGORIES, EventRows, Sum};
-use crate::report::Report;
+use crate::report::{Report, Totals};
 use crate::symbols::Symbols;
 
 use super::device::Device;
@@ -22,7 +25,7 @@ use super::simulation::Simulation;
 use super::stacks::Stacks;
 
 /// A session as far as its entries have been applied.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Model {
     pub(crate) session: SessionInfo,
     pub(crate) end: Option<SessionEnd>,
@@ -33,6 +36,7 @@ pub struct Model {
     pub(crate) scopes: Scopes,
     pub(crate) stacks: Stacks,
     /// What finds the lines behind addresses, where they are wanted.
+    #[serde(skip)]
     pub(crate) symbols: Option<Symbols>,
     /// By the name of a module's path: its scope.
     pub(crate) paths: HashMap<u32, u32>,
@@ -49,15 +53,20 @@ pub struct Model {
     pub(crate) markers: Vec<Marker>,
     pub(crate) telemetry: Vec<TelemetrySample>,
     pub(crate) doubts: Doubts,
-    /// Allocations and blocks that are not there any more.
-    pub(crate) forgotten: u64,
+    /// Allocations and blocks that are not there any more, and refusals.
+    pub(crate) forgotten: Totals,
+    /// The same, with what pools have kept.
+    pub(crate) forgotten_rows: u64,
+    /// What was before, where the model does not begin with its session.
+    #[serde(skip)]
+    pub(crate) carried: Option<Box<Carried>>,
     /// By scope: live device memory now.
     pub(crate) scope_sums: Vec<Sum>,
     peak_live: u64,
 }
 
 /// Numbers that repeat (steps, streams), each stored once.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Numbers {
     values: Vec<u64>,
     positions: HashMap<u64, u32>,
@@ -81,7 +90,7 @@ impl Numbers {
 }
 
 /// A moment that is not an allocation's.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Marker {
     /// Position of the process.
     pub process: u32,
@@ -120,7 +129,7 @@ pub struct StepMark {
 }
 
 /// What a marker marks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum MarkerKind {
     /// A step begins: position in the table of steps.
     Step(u32),
@@ -131,7 +140,7 @@ pub(crate) enum MarkerKind {
 }
 
 /// An allocation that the driver refused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub requested: u64,
     pub free: u64,
@@ -139,6 +148,7 @@ pub(crate) struct Failure {
     pub device: u16,
     pub result: i32,
     pub function: u32,
+    #[serde(with = "super::written::memory")]
     pub memory: MemoryKind,
     pub scope: u32,
     pub phase: u32,
@@ -257,13 +267,18 @@ impl Model {
 
     /// Where steps begin, in the order of each process.
     pub fn steps(&self) -> impl Iterator<Item = StepMark> {
-        self.markers.iter().filter_map(|marker| match marker.kind {
+        self.markers.iter().filter_map(|marker| self.step_mark(marker))
+    }
+
+    /// The step that begins at a marker, if it marks one.
+    pub(crate) fn step_mark(&self, marker: &Marker) -> Option<StepMark> {
+        match marker.kind {
             MarkerKind::Step(position) => {
                 let number = self.steps.value(position);
                 Some(StepMark { process: marker.process, ticks: marker.ticks, number })
             }
             _ => None,
-        })
+        }
     }
 
     /// The names that allocations refer to.

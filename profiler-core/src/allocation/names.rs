@@ -2,6 +2,7 @@
 //!
 //! Owns: putting names together from their parts, and numbering. Refuses: meaning.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 use memscope_wire::TextId;
@@ -40,6 +41,21 @@ impl Names {
             names.names.push(Name { id, text: text.into_bytes(), parts: 0, complete: true });
         }
         names
+    }
+
+    /// The names in order, as they are: hash, bytes, which parts of them came, whether all did.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (TextId, &[u8], u32, bool)> {
+        self.names.iter().map(|name| (name.id, &name.text[..], name.parts, name.complete))
+    }
+
+    /// A table of such names.
+    pub(super) fn of_parts(names: impl Iterator<Item = (TextId, Vec<u8>, u32, bool)>) -> Names {
+        let names: Vec<Name> = names.map(|(id, text, parts, complete)| Name { id, text, parts, complete }).collect();
+        let mut numbers = HashMap::new();
+        for (number, name) in (0..).zip(&names) {
+            numbers.entry(name.id).or_insert(number);
+        }
+        Names { numbers, names }
     }
 
     /// The number of this name, new if need be; its text may come later.
@@ -113,9 +129,10 @@ impl Names {
 }
 
 /// The tree of scopes: a node is a name under a parent. Node 0 is the root, no scope at all.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Scopes {
     nodes: Vec<(u32, u32)>,
+    #[serde(with = "super::written::pairs")]
     numbers: HashMap<(u32, u32), u32>,
 }
 

@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 
 use memscope_wire::owner;
+use serde::{Deserialize, Serialize};
 
 use super::names::Names;
 
 /// Who asks the driver in a thread: numbers of names. Zeroes are nobody.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Owner {
     /// What memory is called that a known library keeps for itself; 0 is any other file's.
     pub name: u32,
@@ -19,9 +20,10 @@ pub(crate) struct Owner {
 }
 
 /// What was met of files and functions.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Owners {
     by_path: HashMap<u32, Owner>,
+    #[serde(with = "super::written::pairs")]
     calls: HashMap<(u32, u32), u32>,
 }
 

@@ -10,6 +10,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use memscope_wire::{Category, Origin};
+use serde::{Deserialize, Serialize};
 
 use super::inference::Role;
 use super::model::Model;
@@ -26,7 +27,7 @@ const ENDED: u64 = 90;
 const MOST_WAITING: usize = 64;
 
 /// Forward passes that no backward pass came for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Unused {
     /// How many.
     pub passes: u64,
@@ -46,7 +47,7 @@ impl Unused {
 }
 
 /// A pass that has ended, and whose graph waits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Waiting {
     /// Numbers of its first allocation and of the first one after it.
     numbers: (u32, u32),
@@ -55,7 +56,7 @@ struct Waiting {
 }
 
 /// The forward passes of a process.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Passes {
     /// Scopes in which the running pass made something.
     made_in: BTreeSet<u32>,

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 use memscope_wire::Object;
 
+use serde::{Deserialize, Serialize};
+
 use crate::journal::entry::{Calibration, Counters, Nanoseconds, ProcessIndex, ProcessInfo};
 
 use crate::ledger::EventRows;
@@ -23,7 +25,7 @@ use super::row::AllocationId;
 const MAX_DEPTH: u32 = 256;
 
 /// A thread's place in the trees of scopes and of stacks.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Thread {
     /// Its innermost scope.
     pub scope: u32,
@@ -81,7 +83,7 @@ pub(crate) enum Change {
 pub(crate) const MAX_NUMBER: usize = (1 << 30) - 1;
 
 /// A [`Change`] in four bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Packed(u32);
 
 impl From<Change> for Packed {
@@ -108,7 +110,7 @@ impl From<Packed> for Change {
 }
 
 /// One process of the session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Process {
     pub info: ProcessInfo,
     pub calibration: Option<Calibration>,
@@ -140,6 +142,7 @@ pub(crate) struct Process {
     pub step: u32,
     pub memory: Memory,
     /// What the driver made for it and is still there, with the ordinal of its device.
+    #[serde(with = "super::written::objects")]
     pub objects: HashMap<(Object, u64), u32>,
     /// How many there were, by the number of their kind.
     pub object_counts: [ObjectCount; Object::ALL.len()],
@@ -151,6 +154,8 @@ pub(crate) struct Process {
     pub next_slot: u64,
     /// The ledger of device memory that this process holds on each device that it used.
     pub held: Vec<(u16, EventRows)>,
+    /// Allocations and blocks that are not there any more.
+    pub forgotten: u64,
     changes: Vec<Packed>,
     /// Changes before those, which were walked and dropped.
     dropped: usize,
@@ -183,6 +188,7 @@ impl Process {
             ticks: None,
             next_slot: 0,
             held: Vec::new(),
+            forgotten: 0,
             changes: Vec::new(),
             dropped: 0,
         }

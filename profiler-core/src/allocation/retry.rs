@@ -6,11 +6,13 @@
 
 use memscope_wire::MemoryKind;
 
+use serde::{Deserialize, Serialize};
+
 use super::apply::At;
 use super::model::Model;
 
 /// A request to the driver.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// The driver's function, a name.
     pub function: u32,

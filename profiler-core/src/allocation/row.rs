@@ -2,10 +2,13 @@
 //!
 //! Owns: the fields and their meaning. Refuses: text; names, scopes and phases are numbers of `names`.
 
+use serde::{Deserialize, Serialize};
+
+use super::written::Row;
 use memscope_wire::{Category, MemoryKind, Origin};
 
 /// Number of an allocation in its session, in the order in which memscope learned of them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct AllocationId(pub u32);
 
 /// Bits of [`Allocation::flags`].
@@ -34,7 +37,8 @@ pub mod flag {
 }
 
 /// One allocation of the driver, or one block inside one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "Row", into = "Row")]
 pub struct Allocation {
     /// Address in its process.
     pub address: u64,

@@ -2,10 +2,11 @@
 //!
 //! Owns: the counts, over all processes. Refuses: judgement (`findings`).
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Facts of simulated CUDA libraries; none where a program used none.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Simulation {
     /// A process computed nothing, because its CUDA libraries were simulated.
     pub not_computed: bool,
@@ -18,7 +19,7 @@ pub(crate) struct Simulation {
 }
 
 /// Reads of the device, at one line or at several.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Reads {
     /// How many.
     pub count: u64,

@@ -4,12 +4,14 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::symbols::Place;
 
 use super::names::Names;
 
 /// One place: a line of a function, and where that was called.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct StackNode {
     /// The node of the caller; [`Stacks::NOWHERE`] for the outermost.
     pub parent: u32,
@@ -22,11 +24,12 @@ pub struct StackNode {
 }
 
 /// The tree. A node's number is larger than its caller's. Node 0 is nowhere.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Stacks {
     nodes: Vec<StackNode>,
     numbers: HashMap<u64, u32>,
     /// By content: the nodes that stand for addresses, many of which are one line.
+    #[serde(with = "super::written::pairs")]
     lines: HashMap<StackNode, u32>,
 }
 

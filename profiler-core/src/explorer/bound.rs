@@ -38,7 +38,7 @@ impl Explorer {
         drop(deaths);
         let keep: Vec<bool> = self.walk.lifetimes.iter().map(|lifetime| lifetime.death > last).collect();
         self.model.forget(&keep, &self.walk.walked);
-        self.walk.forget(&keep, last);
+        self.walk.forget(&keep, last, &[]);
         self.lists.forget();
     }
 

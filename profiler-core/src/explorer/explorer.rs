@@ -17,6 +17,11 @@ use super::answering::Lists;
 use super::limits::Limits;
 use super::pace::Pace;
 
+/// So many allocations are worth a walk.
+const LONG: usize = 1 << 17;
+/// So many markers too.
+const MANY_MARKERS: usize = 1 << 14;
+
 /// A session, running or not, that answers questions about any moment of it.
 #[derive(Debug)]
 pub struct Explorer {
@@ -87,6 +92,7 @@ impl Explorer {
             Entry::Telemetry(sample) => {
                 note_sample(&mut self.latest_sample, self.model.telemetry.len() - 1, sample);
             }
+            Entry::Summed(_) => self.take_over(),
             Entry::End(_) => self.end(Running::Ended),
             _ => {}
         }
@@ -181,7 +187,15 @@ impl Explorer {
         explorer.end(Running::Ended);
         explorer.given = Some(Arc::new(findings));
         explorer.find_latest_samples();
+        explorer.say_kept();
         explorer
+    }
+
+    /// True when so much came since the last walk that it is worth one, where nobody asks.
+    pub fn is_long(&self) -> bool {
+        let walked = self.walk.lifetimes.len();
+        let markers = self.model.markers.len() - self.walk.markers.len();
+        self.model.allocations.len() > walked + walked / 2 + LONG || markers > MANY_MARKERS
     }
 
     /// Walks what came since the last answer. To be called now and then when many entries come and nobody asks.

@@ -34,6 +34,7 @@ mod side;
 mod spans;
 mod stacks;
 mod steps;
+mod summing;
 mod tracks;
 mod turns;
 mod window;
@@ -60,5 +61,7 @@ pub use query::{
 };
 pub use segments::{FragmentationPoint, FragmentationView, Pinned, Segment, SegmentBlock, SegmentsView, Survivor};
 pub use stacks::Told;
+pub(crate) use summing::Summing;
 pub use tracks::{DeviceTelemetry, Lane, TelemetryPoint, TracksView};
+
 pub use window::{PhaseSpan, RefusalMark, StepSpan, WindowBucket, WindowView};

@@ -11,7 +11,7 @@ use crate::ledger::EventRows;
 use crate::timeline::{State, Walk};
 
 use super::live::Live;
-use super::moment::{Ledgers, Place, place, ran_out, state_at};
+use super::moment::{Ledgers, Place, place, ran_out, remembered, state_at};
 use super::part::Part;
 use super::query::{At, SideAt};
 
@@ -46,6 +46,9 @@ pub(super) fn of(
     side.steps = track.map_or_else(Vec::new, |track| {
         track.figures.steps.iter().map(|step| (step.number, step.peak.rows.live_bytes())).collect()
     });
+    if !model.keeps(state.order) {
+        return summed_only(side, model, walk, part);
+    }
     let live = Live { model, walk, part, order: state.order, time: state.time };
     let mut rows = EventRows::default();
     let (mut scopes, mut stacks): (HashMap<u32, Held>, HashMap<u32, Held>) = Default::default();
@@ -65,6 +68,20 @@ pub(super) fn of(
             |(stack, held): (u32, Held)| Held { name: model.stacks.text(sites.site(stack), &model.names), ..held };
         side.sites = Some(stacks.into_iter().map(named).collect());
     }
+    side
+}
+
+/// A moment of which there are figures, and no allocations: all of it is one scope, and one line.
+fn summed_only(mut side: Side, model: &Model, walk: &Walk, part: Part) -> Side {
+    if let At::Time(time) | At::Refused(time) = side.at
+        && let Some(track) = part.track(walk)
+    {
+        side.state.rows = remembered(track.series(), time);
+    }
+    let bytes = side.state.rows.live_bytes();
+    let all = vec![Held { name: "(summed only)".to_owned(), bytes, ..Held::default() }];
+    side.sites = (!model.stacks.is_empty()).then(|| all.clone());
+    side.scopes = all;
     side
 }
 

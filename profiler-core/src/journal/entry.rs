@@ -8,6 +8,8 @@ use std::fmt;
 use memscope_wire::Record;
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::Checkpoint;
+use crate::keep::Keep;
 use crate::report::units;
 
 /// Index of a process within its session, in the order in which the logs were found.
@@ -45,6 +47,8 @@ pub enum Entry {
     Telemetry(TelemetrySample),
     /// Counters of a process's log, cumulative; may come again.
     Counters(ProcessIndex, Counters),
+    /// All that was before, in few figures, and what of it still lives: in the place of the entries that are not kept.
+    Summed(Checkpoint),
     /// The session ended in an orderly way.
     End(SessionEnd),
 }
@@ -79,6 +83,9 @@ pub struct SessionInfo {
     /// Of how much use of a device the user wants to be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Threshold>,
+    /// What of the session is kept allocation by allocation, when that is not everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<Keep>,
 }
 
 impl SessionInfo {

@@ -17,6 +17,8 @@
 pub const MAGIC: [u8; 8] = *b"MSCPJRNL";
 /// Version of this layout. A reader refuses a newer one.
 pub const VERSION: u32 = 1;
+/// Version of the first file of a chain (`chain`): a reader that knows one file only must refuse it.
+pub const CHAIN_VERSION: u32 = 2;
 /// Size of the file header, in bytes; the first frame begins here.
 pub const FILE_HEADER_BYTES: usize = 16;
 /// Size of a frame's header, in bytes.
@@ -42,11 +44,11 @@ pub(super) mod kind {
     pub const END: u8 = 7;
 }
 
-/// The file header of this version.
-pub(super) fn file_header() -> [u8; FILE_HEADER_BYTES] {
+/// The file header of a version.
+pub(super) fn file_header(version: u32) -> [u8; FILE_HEADER_BYTES] {
     let mut bytes = [0; FILE_HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[8..12].copy_from_slice(&version.to_le_bytes());
     bytes
 }
 

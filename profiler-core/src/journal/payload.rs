@@ -30,6 +30,8 @@ pub(super) fn encode(entry: &Entry, out: &mut Vec<u8>) -> serde_json::Result<u8>
         Entry::Telemetry(sample) => json(kind::TELEMETRY, sample, out),
         Entry::Counters(process, counters) => json(kind::COUNTERS, &(process, counters), out),
         Entry::End(end) => json(kind::END, end, out),
+        // It is a file of its own.
+        Entry::Summed(_) => Err(serde::ser::Error::custom("sums of what is not kept are no frame")),
         Entry::Records { process, first_slot, records } => {
             encode_records(*process, *first_slot, records, out);
             Ok(kind::RECORDS)

@@ -42,6 +42,7 @@ pub struct Reader {
     unknown: u64,
     /// The system refused a read: there is nothing to go on with.
     failed: bool,
+    chained: bool,
     stored: Vec<u8>,
     decompressor: zstd::bulk::Decompressor<'static>,
 }
@@ -73,6 +74,7 @@ impl Reader {
             tail: Tail::Whole,
             unknown: 0,
             failed: false,
+            chained: false,
             stored: Vec::new(),
             decompressor,
         };
@@ -88,6 +90,11 @@ impl Reader {
     /// Where the next frame begins, in bytes: at the end, the size of the part that is whole.
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// True when the journal goes on in other files.
+    pub fn is_chained(&self) -> bool {
+        self.chained
     }
 
     /// Frames of a kind that this version does not know, skipped so far.
@@ -110,9 +117,10 @@ impl Reader {
             return Ok(false);
         }
         let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
-        if found != format::VERSION {
-            return Err(Error::Version { path: self.path.clone(), found, supported: format::VERSION });
+        if !matches!(found, format::VERSION | format::CHAIN_VERSION) {
+            return Err(Error::Version { path: self.path.clone(), found, supported: format::CHAIN_VERSION });
         }
+        self.chained = found == format::CHAIN_VERSION;
         self.offset = FILE_HEADER_BYTES as u64;
         self.tail = Tail::Whole;
         Ok(true)

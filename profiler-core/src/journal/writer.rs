@@ -39,6 +39,15 @@ pub struct Writer {
 impl Writer {
     /// Creates the journal. Errors: [`Error::Exists`], [`Error::Io`].
     pub fn create(path: &Path) -> Result<Writer> {
+        Writer::create_as(path, format::VERSION)
+    }
+
+    /// Creates the first file of a journal that goes on in other files. Errors: as [`Writer::create`].
+    pub(crate) fn create_chain(path: &Path) -> Result<Writer> {
+        Writer::create_as(path, format::CHAIN_VERSION)
+    }
+
+    fn create_as(path: &Path, version: u32) -> Result<Writer> {
         let file =
             OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
                 match error.kind() {
@@ -50,7 +59,7 @@ impl Writer {
                 }
             })?;
         let mut writer = Writer::over(file, path, 0)?;
-        writer.buffer.extend_from_slice(&format::file_header());
+        writer.buffer.extend_from_slice(&format::file_header(version));
         writer.flush()?;
         Ok(writer)
     }
@@ -66,7 +75,7 @@ impl Writer {
         writer.written = whole()?;
         writer.file.set_len(writer.written).map_err(Error::io("cut the torn end off", path))?;
         if writer.written == 0 {
-            writer.buffer.extend_from_slice(&format::file_header());
+            writer.buffer.extend_from_slice(&format::file_header(format::VERSION));
             writer.flush()?;
         }
         Ok(writer)

@@ -18,6 +18,7 @@ mod rows;
 mod scan;
 mod schema;
 mod summary;
+mod summed;
 mod table;
 mod verify;
 mod write;

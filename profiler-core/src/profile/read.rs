@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::journal::entry::{Nanoseconds, SessionInfo};
 use crate::ledger::DeviceRows;
 use crate::report::{ByCategory, Extreme};
-use crate::report::{HOST, Instant, InstantError, Report, StepReport, seconds};
+use crate::report::{HOST, Instant, InstantError, KeptReport, Report, StepReport, seconds};
 use crate::timeline::{SampleRows, State};
 
 use super::archive::{Archive, Slice};
@@ -107,6 +107,9 @@ impl Profile {
         (report.at, report.host.at) = match instant {
             Instant::Peak => (None, None),
             Instant::End => (report.end.clone(), report.host.end.clone()),
+            Instant::Time(time) if self.manifest.kept.as_ref().is_some_and(|kept| !kept.has_time(time)) => {
+                return Err(self.is_summed(instant));
+            }
             Instant::Step(number) => {
                 let here = self.steps.iter().filter(|step| step.number == number);
                 let step = here.max_by_key(|step| (step.peak_bytes, std::cmp::Reverse(step.device)));
@@ -114,11 +117,21 @@ impl Profile {
                 if step.is_none() && of_host.is_none() {
                     return Err(InstantError::NoStep(number).into());
                 }
+                let peak = step.or(of_host).map(|step| step.peak_order);
+                if self.manifest.kept.as_ref().is_some_and(|kept| peak.is_some_and(|peak| !kept.has_order(peak))) {
+                    return Err(self.is_summed(instant));
+                }
                 self.snapshots_of_step(step, of_host)?
             }
             Instant::Time(time) => self.snapshots_at(time)?,
         };
         Ok(report)
+    }
+
+    /// The moment is told in figures alone.
+    fn is_summed(&self, instant: Instant) -> Error {
+        let kept = self.manifest.report.kept.as_ref().map(KeptReport::sentence).unwrap_or_default();
+        InstantError::Summed { asked: instant.to_string(), kept }.into()
     }
 
     /// True for a profile of a session without device memory from before host memory had steps and moments: all of its rows have
@@ -135,6 +148,17 @@ impl Profile {
 
     pub(super) fn has_table(&self, table: &str) -> bool {
         self.archive.borrow().has(&member(table))
+    }
+
+    /// A member that only some profiles have.
+    pub(super) fn member_bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let mut archive = self.archive.borrow_mut();
+        if archive.has(name) { archive.read(name).map(Some) } else { Ok(None) }
+    }
+
+    /// A member is damaged.
+    pub(super) fn damaged(&self, name: &str, what: String) -> Error {
+        self.archive.borrow().damaged(name, what)
     }
 
     /// The bytes of a table's Parquet file, checked.

@@ -43,10 +43,18 @@ impl Profile {
         let lifetimes = self.allocations_of(&mut model, reading)?;
         let marks = self.markers_of(&mut model)?;
         self.telemetry_of(&mut model)?;
-        let order = Order::of(&lifetimes, &marks);
+        let carried = self.summed(&lifetimes, &model)?;
+        let base = carried.as_ref().map_or(0, |(carried, _)| carried.walk.walked.order);
+        let order = Order::of(&lifetimes, &marks, base);
         self.guard("allocations", || order?.put_into(&mut model))?;
         drop(lifetimes);
         self.facts_of_report(&mut model);
+        if let Some((carried, forgotten)) = carried {
+            model.forgotten = forgotten;
+            model.forgotten_rows = forgotten.allocations + forgotten.blocks;
+            model.carried = Some(Box::new(carried));
+            self.forgotten_of_processes(&mut model);
+        }
         settle(&mut model);
         Ok(model)
     }

@@ -105,6 +105,10 @@ impl Profile {
             }
         };
         compare("number of allocations".into(), found.allocations, self.manifest.allocations);
+        if self.manifest.kept.is_some() {
+            // Largest values are those of the whole, and rows those of a part.
+            return sentences;
+        }
         for (device, said) in found.devices.iter().zip(&self.manifest.report.devices) {
             compare(format!("peak of live bytes on {}", device.uuid), device.live, said.peak.live.bytes);
             compare(format!("peak of reserved bytes on {}", device.uuid), device.reserved, said.peak.reserved.bytes);

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::allocation::{Allocation, AllocationId, MarkerKind, Model, Process, flag};
 use crate::error::{Error, Result};
 use crate::journal::entry::{Nanoseconds, SessionInfo};
+use crate::keep::Kept;
 use crate::report::{self, HostReport, Report, device_text, named_devices};
 use crate::timeline::{ALIVE, Bucket, Series, Settled, StepFigures};
 
 use super::archive::Writing;
+use super::summed::{self, SUMMED};
 use super::table::{self, Column, Field, GROUP_ROWS};
 use super::{FORMAT_VERSION, MANIFEST, member, schema};
 
@@ -30,6 +32,9 @@ pub(super) struct Manifest {
     pub allocations: u64,
     /// Changes in the session's order: births, deaths and markers.
     pub changes: u32,
+    /// Which moments have their rows, when that is not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// The report of the peak, without steps (tables hold them).
     pub report: Report,
 }
@@ -61,11 +66,15 @@ pub fn write(model: &Model, path: impl AsRef<Path>, force: bool) -> Result<Repor
         session: model.session.clone(),
         allocations: model.allocations.len() as u64,
         changes: settled.changes,
+        kept: model.kept().cloned(),
         report,
     };
     let failed = |error: std::io::Error| Error::io("write", path)(error);
     let text = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
     out.member(MANIFEST)?.write_all(&text).map_err(failed)?;
+    if let Some(carried) = summed::of(model) {
+        summed::write(&carried, out.member(SUMMED)?).map_err(failed)?;
+    }
     let mut table = |name: &str, fields: &[Field], groups: usize, group: &mut dyn FnMut(usize) -> Vec<Column>| {
         let member = out.member(&member(name))?;
         table::write(member, fields, groups, group).map_err(|error| match error {

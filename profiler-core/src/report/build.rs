@@ -6,17 +6,18 @@ use std::collections::BTreeSet;
 
 use memscope_wire::Object;
 
-use crate::allocation::{Allocation, Change, Model, Sites, flag};
+use crate::allocation::{Allocation, Change, Model, Sites};
 use crate::findings;
 use crate::journal::entry::{Nanoseconds, TelemetrySample};
+use crate::keep::KeptSpan;
 use crate::ledger::EventRows;
-use crate::timeline::{DeviceFigures, Extreme as Largest, Lifetime, Merge, Settled, State, StepFigures, Walked};
+use crate::timeline::{DeviceFigures, DeviceTrack, Extreme as Largest, Lifetime, Merge, Settled, State, StepFigures};
 
 use super::snapshot::{Held, Moment, Tops, Words};
 use super::{
-    ByCategory, CategoryPeaks, DevicePeaks, DeviceReport, Extreme, HostReport, Instant, InstantError, Ledger,
-    ObjectReport, ProcessReport, Report, Rows, SCHEMA_VERSION, Snapshot, Spread, StepReport, TelemetryReport, Totals,
-    seconds,
+    ByCategory, CategoryPeaks, DevicePeaks, DeviceReport, Extreme, HostReport, Instant, InstantError, KeptReport,
+    KeptTime, Ledger, ObjectReport, ProcessReport, Report, Rows, SCHEMA_VERSION, Snapshot, Spread, StepReport,
+    TelemetryReport, Totals, seconds,
 };
 
 /// What stands for host memory where a device's UUID stands.
@@ -44,6 +45,14 @@ impl Place {
         match self {
             Place::Device(device) => &settled.devices[device],
             Place::Host => &settled.host,
+        }
+    }
+
+    /// The model's position of the device; `None` for host memory.
+    pub fn device(self) -> Option<u16> {
+        match self {
+            Place::Device(device) => Some(device as u16),
+            Place::Host => None,
         }
     }
 
@@ -95,7 +104,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
     let sites = Sites::of(&model.stacks, &model.names);
     let snapshot = |state: fn(&DeviceFigures) -> Option<State>| {
         let device = peak_device?;
-        Some(snapshot(model, settled, &sites, Place::Device(device), state(&settled.devices[device])?))
+        Some(detailed(model, settled, &sites, Place::Device(device), state(&settled.devices[device])?))
     };
     let mut report = Report {
         schema_version: SCHEMA_VERSION,
@@ -122,6 +131,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
             .collect(),
         host: host_report(model, settled, &sites),
         totals: totals(model),
+        kept: kept_report(model),
         dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
         findings: Vec::new(),
     };
@@ -137,11 +147,24 @@ fn host_report(model: &Model, settled: &Settled, sites: &Sites) -> HostReport {
         peak: peak.map(|state| extreme(&state, state.rows.live_bytes())).unwrap_or_default(),
         at_peak: peak.map(|state| Rows::from(&state.rows)).unwrap_or_default(),
         at_end: Rows::from(&figures.end.rows),
-        moment: peak.map(|state| snapshot(model, settled, sites, Place::Host, state)),
-        end: held.then(|| snapshot(model, settled, sites, Place::Host, figures.end)),
+        moment: peak.map(|state| detailed(model, settled, sites, Place::Host, state)),
+        end: held.then(|| detailed(model, settled, sites, Place::Host, figures.end)),
         at: None,
         steps: figures.steps.iter().filter(|_| held).map(|step| step_figures(HOST, step)).collect(),
     }
+}
+
+/// What is kept allocation by allocation, when that is not everything.
+fn kept_report(model: &Model) -> Option<KeptReport> {
+    let kept = model.kept()?;
+    let span = |span: &KeptSpan| KeptTime { begin_s: seconds(span.begin), end_s: span.end.map(seconds) };
+    let asked = model.session.keep.map_or_else(String::new, |keep| keep.to_string());
+    Some(KeptReport { asked, spans: kept.spans.iter().map(span).collect(), summed: kept.summed })
+}
+
+/// The same in a sentence.
+pub(crate) fn kept_sentence(model: &Model) -> Option<String> {
+    kept_report(model).map(|kept| kept.sentence())
 }
 
 /// Positions of the devices that stand for themselves.
@@ -223,12 +246,14 @@ fn telemetry(model: &Model, position: usize, figures: &DeviceFigures) -> Option<
 }
 
 fn processes(model: &Model) -> Vec<ProcessReport> {
-    let mut counts = vec![0; model.processes.len()];
+    let mut counts: Vec<u64> = model.processes.iter().map(|process| process.forgotten).collect();
     for allocation in &model.allocations {
         counts[allocation.process as usize] += 1;
     }
-    let report = |(process, allocations): (&crate::allocation::Process, u64)| {
-        let (peak, peak_reserved) = peaks(model, process);
+    let begin = model.carried.as_ref().map(|carried| carried.corrected(model));
+    let before = |process: usize| begin.as_ref().and_then(|walk| walk.processes.get(process));
+    let report = |(position, (process, allocations)): (usize, (&crate::allocation::Process, u64))| {
+        let (peak, peak_reserved) = peaks(model, process, before(position));
         ProcessReport {
             pid: process.info.pid,
             parent_pid: process.info.parent_pid,
@@ -250,7 +275,7 @@ fn processes(model: &Model) -> Vec<ProcessReport> {
             objects: objects(process),
         }
     };
-    model.processes.iter().zip(counts).map(report).collect()
+    model.processes.iter().zip(counts).enumerate().map(report).collect()
 }
 
 /// UUIDs of the devices that a process named, each once.
@@ -260,9 +285,11 @@ fn devices_of(model: &Model, process: &crate::allocation::Process) -> Vec<String
 }
 
 /// The rows of a process alone where its live bytes were largest, and its largest reserved bytes: its own changes are in the order
-/// in which they happened.
-fn peaks(model: &Model, process: &crate::allocation::Process) -> (EventRows, u64) {
-    let (mut rows, mut peak, mut reserved) = (EventRows::default(), EventRows::default(), 0);
+/// in which they happened. They go on from what is summed, where not all is kept.
+fn peaks(model: &Model, process: &crate::allocation::Process, before: Option<&DeviceTrack>) -> (EventRows, u64) {
+    let mut rows = before.map(|track| track.now.rows).unwrap_or_default();
+    let mut peak = before.and_then(|track| track.figures.live).map(|state| state.rows).unwrap_or_default();
+    let mut reserved = before.and_then(|track| track.figures.reserved).map_or(0, |state| state.rows.reserved);
     for change in (0..process.changes()).filter_map(|position| process.change(position)) {
         let (Change::Birth(id) | Change::Death(id)) = change else { continue };
         let allocation = &model.allocations[id.0 as usize];
@@ -313,21 +340,10 @@ pub(crate) fn step_figures(device: &str, step: &StepFigures) -> StepReport {
 }
 
 fn totals(model: &Model) -> Totals {
-    let mut totals = Totals::default();
-    for allocation in model.allocations.iter().filter(|allocation| !allocation.is(flag::POOL_RESERVE)) {
-        let freed = allocation.is(flag::DEAD)
-            && allocation.flags & (flag::AT_EXIT | flag::MISSED_FREE | flag::WITH_CONTAINER | flag::WITH_CONTEXT) == 0;
-        let (count, frees, bytes) = if allocation.is(flag::BLOCK) {
-            (&mut totals.blocks, &mut totals.block_frees, &mut totals.block_bytes)
-        } else {
-            (&mut totals.allocations, &mut totals.frees, &mut totals.bytes)
-        };
-        *count += 1;
-        *frees += u64::from(freed);
-        *bytes = bytes.wrapping_add(allocation.bytes);
-    }
+    let mut totals = model.forgotten;
+    model.allocations.iter().for_each(|allocation| totals.count(allocation));
     let refused = |marker: &&crate::allocation::Marker| marker.failure().is_some();
-    totals.refused = model.markers.iter().filter(refused).count() as u64;
+    totals.refused += model.markers.iter().filter(refused).count() as u64;
     totals
 }
 
@@ -382,11 +398,31 @@ pub(crate) fn lived_in<'m>(
     all.filter(move |(allocation, lifetime)| lived(lifetime) && place.counts(model, allocation))
 }
 
-/// A state in detail.
-fn snapshot(model: &Model, settled: &Settled, sites: &Sites, place: Place, state: State) -> Snapshot {
+/// A state in detail: of one that is summed only, as far as it was told before.
+fn detailed(model: &Model, settled: &Settled, sites: &Sites, place: Place, state: State) -> Snapshot {
+    let carried = || model.carried_peak(place, &state).map(|peak| peak.snapshot.clone());
+    let summed = !model.keeps(state.order);
+    let made = || snapshot(model, &settled.lifetimes, place.figures(settled), sites, place, state);
+    match summed.then(carried) {
+        Some(Some(carried)) => carried,
+        // What lives now of what lived then would be taken for all of it.
+        Some(None) => snapshot(model, &[], place.figures(settled), sites, place, state),
+        None => made(),
+    }
+}
+
+/// A state in detail, from the allocations that are there.
+pub(crate) fn snapshot(
+    model: &Model,
+    lifetimes: &[Lifetime],
+    figures: &DeviceFigures,
+    sites: &Sites,
+    place: Place,
+    state: State,
+) -> Snapshot {
     let mut tops = Tops::default();
     let mut scope = None;
-    for (allocation, lifetime) in live_in(model, &settled.lifetimes, place, state.order) {
+    for (allocation, lifetime) in live_in(model, lifetimes, place, state.order) {
         if lifetime.birth == state.order {
             scope = Some(model.scope(allocation.scope)).filter(|scope| !scope.is_empty());
         }
@@ -397,7 +433,7 @@ fn snapshot(model: &Model, settled: &Settled, sites: &Sites, place: Place, state
         state,
         phase: model.name(state.phase),
         scope,
-        sample: place.figures(settled).sample_near(&state).copied(),
+        sample: figures.sample_near(&state).copied(),
     };
     moment.snapshot(&tops, model)
 }
@@ -425,7 +461,20 @@ fn at(
             if found.0.is_none() && (found.1.is_none() || !host) {
                 return Err(InstantError::NoStep(number));
             }
+            let summed = |state: &State| !model.keeps(state.order);
+            if found.0.as_ref().map_or(found.1.as_ref(), |(_, state)| Some(state)).is_some_and(summed) {
+                return Err(InstantError::Summed {
+                    asked: instant.to_string(),
+                    kept: kept_sentence(model).unwrap_or_default(),
+                });
+            }
             found
+        }
+        Instant::Time(time) if model.kept().is_some_and(|kept| !kept.has_time(time)) => {
+            return Err(InstantError::Summed {
+                asked: instant.to_string(),
+                kept: kept_sentence(model).unwrap_or_default(),
+            });
         }
         Instant::Time(time) => {
             let (devices, of_host) = states_at(model, settled, time);
@@ -434,7 +483,7 @@ fn at(
     };
     let sites = Sites::of(&model.stacks, &model.names);
     let snapshot = |(place, state): (Place, State)| {
-        let mut snapshot = snapshot(model, settled, &sites, place, state);
+        let mut snapshot = detailed(model, settled, &sites, place, state);
         if let Instant::Time(_) = instant {
             // A time lies between changes: no allocation made it.
             snapshot.scope = None;
@@ -448,8 +497,10 @@ fn at(
 
 /// Each device, and host memory, right after the last change at or before a time.
 fn states_at(model: &Model, settled: &Settled, time: Nanoseconds) -> (Vec<(usize, State)>, State) {
-    let order = Merge::new(model, &settled.exits, &Walked::default()).take_while(|moment| moment.time <= time).last();
-    let Some(order) = order.map(|moment| moment.order) else {
+    let begin = model.carried.as_ref().map(|carried| carried.walk.walked.clone()).unwrap_or_default();
+    let order = Merge::new(model, &settled.exits, &begin).take_while(|moment| moment.time <= time).last();
+    let carried = model.carried.as_ref().map(|carried| *carried.walk.clock.around(time).0.end());
+    let Some(order) = order.map(|moment| moment.order).or(carried) else {
         let nothing = State { time, ..State::default() };
         return (named_devices(model).map(|device| (device, nothing)).collect(), nothing);
     };

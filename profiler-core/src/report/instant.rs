@@ -27,6 +27,16 @@ pub enum InstantError {
     /// It could not be read.
     #[error("`{0}` is not a moment: use peak, end, step:N or time:S (seconds since the start, such as time:1.5)")]
     Spelling(String),
+    /// The moment is not kept allocation by allocation.
+    #[error(
+        "{asked} is summed only, and its allocations are not kept; {kept}. `--at peak`, `--at end` and kept moments work"
+    )]
+    Summed {
+        /// The moment.
+        asked: String,
+        /// What is kept.
+        kept: String,
+    },
     /// The session has no such step.
     #[error("the session has no step {0}")]
     NoStep(u64),

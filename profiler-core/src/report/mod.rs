@@ -16,6 +16,7 @@ pub mod units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::allocation::{Allocation, flag};
 use crate::findings::Finding;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
@@ -25,7 +26,9 @@ pub use group::{Group, lies_in};
 pub use instant::{Instant, InstantError};
 pub use text::{Style, circumstances, finding, text};
 
-pub(crate) use build::{HOST, Place, build, device_text, live_at, live_in, lived_in, named_devices};
+pub(crate) use build::{
+    HOST, Place, build, device_text, kept_sentence, live_at, live_in, lived_in, named_devices, snapshot,
+};
 pub(crate) use group::{Groups, Together, pattern, together};
 pub(crate) use snapshot::{Held, Moment, Tops, Words};
 pub(crate) use text::fit;
@@ -77,6 +80,9 @@ pub struct Report {
     pub host: HostReport,
     /// Counts.
     pub totals: Totals,
+    /// What is kept allocation by allocation; absent when everything is. Totals, steps and largest values are those of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptReport>,
     /// Events that could not be written; figures are too low when this is not 0.
     pub dropped_events: u64,
     /// What is worth knowing, gravest first.
@@ -502,6 +508,58 @@ pub struct Totals {
     pub block_bytes: u64,
     /// Allocations that the driver refused.
     pub refused: u64,
+}
+
+/// What of a session is kept allocation by allocation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct KeptReport {
+    /// As asked for by `--keep`.
+    pub asked: String,
+    /// The times that are kept, in order.
+    pub spans: Vec<KeptTime>,
+    /// Allocations and blocks that are only in sums.
+    pub summed: u64,
+}
+
+/// A time that is kept.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct KeptTime {
+    /// From then on.
+    pub begin_s: f64,
+    /// Until then; `null` for the end of the session.
+    pub end_s: Option<f64>,
+}
+
+impl KeptReport {
+    /// As text: `kept: last:10m, from 600 s on; 8,123,456 allocations before are summed only`.
+    pub fn sentence(&self) -> String {
+        let times = self.spans.iter().map(|span| match span.end_s {
+            Some(end) => format!("from {} to {}", units::time(span.begin_s), units::time(end)),
+            None => format!("from {} on", units::time(span.begin_s)),
+        });
+        let times = times.collect::<Vec<_>>().join(" and ");
+        let summed = units::count(self.summed, "other allocation is", "other allocations are");
+        format!("kept: {}, {times}; {summed} summed only", self.asked)
+    }
+}
+
+impl Totals {
+    /// One more allocation or block.
+    pub(crate) fn count(&mut self, allocation: &Allocation) {
+        if allocation.is(flag::POOL_RESERVE) {
+            return;
+        }
+        let freed = allocation.is(flag::DEAD)
+            && allocation.flags & (flag::AT_EXIT | flag::MISSED_FREE | flag::WITH_CONTAINER | flag::WITH_CONTEXT) == 0;
+        let (count, frees, bytes) = if allocation.is(flag::BLOCK) {
+            (&mut self.blocks, &mut self.block_frees, &mut self.block_bytes)
+        } else {
+            (&mut self.allocations, &mut self.frees, &mut self.bytes)
+        };
+        *count += 1;
+        *frees += u64::from(freed);
+        *bytes = bytes.wrapping_add(allocation.bytes);
+    }
 }
 
 /// Seconds, from nanoseconds.

@@ -2,13 +2,15 @@
 //!
 //! Owns: the positions of their beginnings in the order of changes. Refuses: their numbers and figures (`device`).
 
+use serde::{Deserialize, Serialize};
+
 use super::Lifetime;
 
 /// By process: where its steps begin.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StepBegins(Vec<OfProcess>);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct OfProcess {
     /// Positions in the order of changes, rising.
     orders: Vec<u32>,

@@ -4,13 +4,16 @@
 
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 use crate::journal::entry::Nanoseconds;
+use crate::keep::KeptSpan;
 
 /// Positions between two entries.
 const STRIDE: u32 = 1024;
 
 /// Times of some positions, never going back.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OrderClock {
     /// By position; of each the largest time up to it.
     entries: Vec<(u32, Nanoseconds)>,
@@ -57,10 +60,15 @@ impl OrderClock {
         self.entries.get(after).map_or(self.last, |(_, time)| *time)
     }
 
-    /// Nobody asks for earlier positions any more.
-    pub fn forget_before(&mut self, order: u32) {
+    /// Nobody asks for earlier positions any more, but for those of spans.
+    pub fn forget_before(&mut self, order: u32, spans: &[KeptSpan]) {
         let first = self.entries.partition_point(|(noted, _)| *noted <= order).saturating_sub(1);
-        self.entries.drain(..first);
+        let mut number = 0;
+        self.entries.retain(|(noted, _)| {
+            number += 1;
+            // The entry before a span is that of its first positions.
+            number > first || spans.iter().any(|span| span.from <= noted.saturating_add(STRIDE) && *noted <= span.until)
+        });
     }
 }
 
@@ -80,7 +88,7 @@ mod tests {
             let (range, _) = clock.around(Nanoseconds(u64::from(order) * 10 + 5));
             assert!(range.contains(&order) && range.end() - range.start() < STRIDE, "{order}: {range:?}");
         }
-        clock.forget_before(1500);
+        clock.forget_before(1500, &[]);
         assert!(clock.around(Nanoseconds(15_000)).0.contains(&1500));
     }
 }

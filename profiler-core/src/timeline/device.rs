@@ -6,6 +6,8 @@ use std::collections::{HashMap, VecDeque};
 
 use memscope_wire::MemoryKind;
 
+use serde::{Deserialize, Serialize};
+
 use crate::allocation::{Allocation, flag};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
@@ -21,7 +23,7 @@ use super::{DeviceFigures, Extreme, SampleRows, State, StepFigures};
 const FORMER: usize = 8;
 
 /// The running state of one part of the session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DeviceTrack {
     pub now: State,
     /// All but `series` and `end`, which are made when they are asked for.
@@ -284,6 +286,11 @@ impl DeviceTrack {
     /// True when anything was ever counted in its sums.
     pub fn held_any(&self) -> bool {
         self.driver_event.is_some() || self.figures.live.is_some()
+    }
+
+    /// True when its parts fit together: of one that was read from a file that anyone may have written.
+    pub fn is_sound(&self) -> bool {
+        self.drawing.is_sound() && self.figures.steps.iter().all(|step| step.shape.is_sound())
     }
 
     /// The series as it is now.

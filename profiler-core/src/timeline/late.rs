@@ -23,7 +23,7 @@ struct Counted {
 }
 
 /// Facts since the last correction.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Late {
     counted: HashMap<AllocationId, Counted>,
 }

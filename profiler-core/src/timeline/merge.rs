@@ -7,6 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
+use serde::{Deserialize, Serialize};
+
 use crate::allocation::{Change, Model, Process, flag};
 use crate::journal::entry::Nanoseconds;
 
@@ -25,7 +27,7 @@ pub(crate) struct Moment {
 }
 
 /// How far a model's changes have been walked.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Walked {
     /// By process: how many of its changes.
     pub changes: Vec<usize>,

@@ -22,6 +22,8 @@ mod walk;
 
 use memscope_wire::MemoryKind;
 
+use serde::{Deserialize, Serialize};
+
 use crate::allocation::Allocation;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
@@ -40,7 +42,7 @@ pub(crate) use walk::Walk;
 pub const ALIVE: u32 = u32::MAX;
 
 /// A lifetime as positions in the session's order of changes, which begin at 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lifetime {
     /// Position of the birth.
     pub birth: u32,
@@ -56,7 +58,7 @@ impl Lifetime {
 }
 
 /// A largest value: how many bytes, when, in which step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Extreme {
     /// Bytes.
     pub bytes: u64,
@@ -67,7 +69,7 @@ pub struct Extreme {
 }
 
 /// The ledgers of a device, or of host memory, right after one change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// Position of the change in the session's order.
     pub order: u32,
@@ -84,7 +86,7 @@ pub struct State {
 }
 
 /// A step on a device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StepFigures {
     /// Its number.
     pub number: u64,
@@ -104,7 +106,7 @@ pub struct StepFigures {
 }
 
 /// The device rows of one sample.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SampleRows {
     /// The rows.
     pub rows: DeviceRows,
@@ -115,7 +117,7 @@ pub struct SampleRows {
 }
 
 /// Everything over time of one device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DeviceFigures {
     /// Where live bytes were largest; `None` when nothing was ever live.
     pub live: Option<State>,
@@ -190,7 +192,7 @@ impl State {
 }
 
 /// A marker in the order of time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MarkerMoment {
     /// Position in the model's markers.
     pub marker: u32,

@@ -6,6 +6,8 @@
 //! Use is what NVML says at a sample. Between samples, and where there is no NVML, it is what the driver has granted to the
 //! session, and what the last exact sample saw used beside that.
 
+use serde::{Deserialize, Serialize};
+
 use crate::allocation::Model;
 use crate::journal::entry::{Nanoseconds, Threshold};
 
@@ -18,7 +20,7 @@ const FIRST: usize = 3;
 const FALL: u64 = 20;
 
 /// The use of a device is larger than a threshold from here on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Passing {
     /// The ledger right after the change, or at the sample, that passed it.
     pub state: State,
@@ -27,7 +29,7 @@ pub struct Passing {
 }
 
 /// One threshold of one device.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Passings {
     /// As the user said it.
     pub threshold: Threshold,
@@ -45,7 +47,7 @@ pub struct Passings {
 }
 
 /// What is used on a device beside what the driver has granted to the session, as samples saw it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outside {
     known: u64,
     /// Of the last sample: a driver event may yet show that it was in the middle of one.

@@ -3,6 +3,8 @@
 //! Owns: the buckets. Refuses: pixels. Each bucket keeps the state of its largest live bytes, so that no peak is lost. A series
 //! whose end is not known doubles the width of its buckets when it is full.
 
+use serde::{Deserialize, Serialize};
+
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, EventRows};
 
@@ -10,7 +12,7 @@ use crate::ledger::{CATEGORIES, EventRows};
 pub const BUCKETS: usize = 2048;
 
 /// What is drawn for one span of time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Bucket {
     /// Live bytes by category where their sum is largest.
     pub live: [u64; CATEGORIES],
@@ -39,7 +41,7 @@ impl Bucket {
 }
 
 /// A session's buckets, from time 0 on.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
     /// Width of a bucket in nanoseconds, at least 1.
     pub width_ns: u64,
@@ -55,7 +57,7 @@ impl Series {
 }
 
 /// A series that is being made, and which moment each of its buckets shows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drawing {
     pub series: Series,
     /// By bucket: position of the change that made its live bytes what they are.
@@ -67,6 +69,12 @@ pub(super) struct Drawing {
 impl Drawing {
     pub fn new(last: Nanoseconds) -> Drawing {
         Drawing { series: Series::new(last), orders: vec![0], until: 0 }
+    }
+
+    /// True when each bucket has its moment.
+    pub fn is_sound(&self) -> bool {
+        let buckets = self.series.buckets.len();
+        self.series.width_ns > 0 && (1..=BUCKETS).contains(&buckets) && self.orders.len() == buckets
     }
 
     /// Says how things stood until now, since the change at this position, before they change.

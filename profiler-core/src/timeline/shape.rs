@@ -2,13 +2,15 @@
 //!
 //! Owns: the parts, which double their width while the step lasts longer than they reach. Refuses: moments outside of the step.
 
+use serde::{Deserialize, Serialize};
+
 use crate::journal::entry::Nanoseconds;
 
 /// Parts of a step at most; half of them are in use at least, once it has lasted for that many nanoseconds.
 const PARTS: usize = 16;
 
 /// Largest live bytes of each part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Shape {
     parts: [u64; PARTS],
     used: u8,
@@ -22,6 +24,11 @@ impl Shape {
         let mut parts = [0; PARTS];
         parts[0] = live;
         Shape { parts, used: 1, power: 0 }
+    }
+
+    /// True when it has as many parts as it says.
+    pub(super) fn is_sound(&self) -> bool {
+        (1..=PARTS).contains(&usize::from(self.used)) && self.power < 64
     }
 
     /// Says how many bytes were live until now, so long after the beginning, before that changes.

@@ -8,8 +8,11 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::allocation::{Allocation, Change, MarkerKind, Model, flag};
 use crate::journal::entry::Nanoseconds;
+use crate::keep::KeptSpan;
 
 use super::begins::StepBegins;
 use super::clock::OrderClock;
@@ -20,7 +23,7 @@ use super::samples::SampleWalk;
 use super::{ALIVE, Lifetime, MarkerMoment};
 
 /// The parts of a session, and how far their changes were walked.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Walk {
     /// By the model's position of the device.
     pub devices: Vec<DeviceTrack>,
@@ -75,8 +78,12 @@ impl Walk {
         let exits = exits(model);
         let last = exits.iter().flatten().copied().chain([model.last_time()]).max().unwrap_or_default();
         // Of one process on one device, all together and the process are that device.
-        let one = is_one_part(model);
-        let mut walk = if parts && !one { Walk::with_parts(last) } else { Walk::new(last) };
+        let one = is_one_part(model) && model.carried.is_none();
+        let mut walk = match &model.carried {
+            Some(carried) => carried.corrected(model),
+            None if parts && !one => Walk::with_parts(last),
+            None => Walk::new(last),
+        };
         walk.ending = ending(model, &exits);
         walk.exits = exits;
         walk.advance(model);
@@ -92,6 +99,21 @@ impl Walk {
     pub fn finish(&mut self, last: Nanoseconds) {
         self.end_processes_before(Nanoseconds(u64::MAX));
         self.tracks().for_each(|track| track.finish(last));
+    }
+
+    /// True when all that it counts is a model's: of one that was read from a file that anyone may have written.
+    pub fn fits(&self, model: &Model) -> bool {
+        let devices = model.devices.len();
+        let tracks = self.devices.iter().chain([&self.host]).chain(&self.all).chain(&self.processes);
+        self.devices.len() <= devices
+            && self.resolved.len() <= devices
+            && self.process_devices.len() <= model.processes.len()
+            && self.process_devices.iter().flatten().all(|device| usize::from(*device) < devices)
+            && self.processes.len() <= model.processes.len()
+            && self.samples <= model.telemetry.len()
+            && self.walked.order < ALIVE
+            && self.markers.iter().all(|moment| (moment.marker as usize) < model.markers.len())
+            && tracks.into_iter().all(DeviceTrack::is_sound)
     }
 
     /// True once the driver has given device memory, or managed memory.
@@ -193,7 +215,8 @@ impl Walk {
     }
 
     /// Allocations are gone that had ended by a position in the order; `keep` says by number which stay.
-    pub fn forget(&mut self, keep: &[bool], last: u32) {
+    /// The moments of spans that are kept can still be asked for.
+    pub fn forget(&mut self, keep: &[bool], last: u32, spans: &[KeptSpan]) {
         let mut number = 0;
         self.lifetimes.retain(|_| {
             number += 1;
@@ -203,7 +226,7 @@ impl Walk {
         self.has_forgotten = true;
         self.forgotten_before = Some(self.clock.time_of(last));
         self.forgotten = last;
-        self.clock.forget_before(last);
+        self.clock.forget_before(last, spans);
     }
 
     /// Markers are gone; `keep` says by number which stay. Of the times of refusals so many are kept.

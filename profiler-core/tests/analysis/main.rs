@@ -15,6 +15,7 @@
 //! | `stacks` | where in the program memory was made |
 //! | `schema` | the JSON |
 //! | `profile` | profiles: written, read and damaged |
+//! | `keep` | sessions of which not all is kept |
 //! | `ranks` | several profiles as one job |
 //! | `reader` | the queries of docs/profile-format.md in a reader that is not ours |
 //! | `seeds` | the fuzzers' seeds are sound |
@@ -25,6 +26,7 @@ mod explorer;
 mod graphs;
 mod holders;
 mod inputs;
+mod keep;
 mod ledger;
 mod objects;
 mod out_of_memory;

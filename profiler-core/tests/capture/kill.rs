@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use memmap2::{MmapOptions, MmapRaw};
 use memscope_core::journal::entry::{Entry, SessionInfo};
+use memscope_core::keep::{Keep, Span};
 use memscope_core::recorder::{Options, Recorder};
 use memscope_core::recover::{entries, recover};
 use memscope_core::session::{SessionFolder, State};
@@ -68,7 +69,7 @@ fn writes_until_it_is_killed() {
 fn records_until_it_is_killed() {
     let Some(folder) = std::env::var_os(SESSION) else { return };
     let folder = SessionFolder::open(Path::new(&folder)).unwrap();
-    let options = Options { interval: Duration::from_millis(1), ..Options::default() };
+    let options = Options { interval: Duration::from_millis(1), segment_bytes: 1 << 14, ..Options::default() };
     let _recorder = Recorder::start(&folder, options, None).unwrap();
     std::thread::sleep(Duration::from_secs(60));
 }
@@ -90,13 +91,20 @@ fn kill(mut child: Child) {
 fn check(folder: &SessionFolder, counters: &MmapRaw) {
     let mut taken = Taken::default();
     taken.add(entries(folder).unwrap().map(Result::unwrap));
-    let mut next = [0_u64; THREADS];
+    let mut next = [None; THREADS];
     for read in taken.records.iter().filter(|record| record.head != 0) {
         let next = &mut next[read.thread as usize];
-        assert_eq!(*read, record(read.thread, *next), "lost, doubled or mixed");
-        *next += 1;
+        // Of what is summed, only how many there were is known.
+        let expected = next.unwrap_or(if taken.before > 0 { read.words[0] } else { 0 });
+        assert_eq!(*read, record(read.thread, expected), "lost, doubled or mixed");
+        *next = Some(expected + 1);
+    }
+    if taken.before > 0 && next.iter().all(Option::is_some) {
+        let told = next.iter().flatten().sum::<u64>() + taken.counters.uncommitted;
+        assert_eq!(told, taken.before + taken.records.len() as u64, "all that was recorded, once");
     }
     for (thread, next) in next.into_iter().enumerate() {
+        let Some(next) = next.or((taken.before == 0).then_some(0)) else { continue };
         let committed = counter(counters, thread).load(Ordering::Acquire);
         // Killed between the commit and the count, a thread has one more.
         assert!(next == committed || next == committed + 1, "thread {thread}: {next} read of {committed} committed");
@@ -119,10 +127,10 @@ enum First {
     Recovery,
 }
 
-fn killed_at_random(first: First) {
+fn killed_at_random(first: First, keep: Option<Keep>) {
     for round in 0..4 {
         let place = tempfile::tempdir().unwrap();
-        let session = SessionInfo::begin(vec!["writer".into()]);
+        let session = SessionInfo { keep, ..SessionInfo::begin(vec!["writer".into()]) };
         let folder = SessionFolder::create(&place.path().join("out.mscope"), &session).unwrap();
         let counters_path = place.path().join("counters");
         let counters = counters(&counters_path);
@@ -160,15 +168,22 @@ fn killed_at_random(first: First) {
 
 #[test]
 fn the_program_first() {
-    killed_at_random(First::Program);
+    killed_at_random(First::Program, None);
 }
 
 #[test]
 fn the_recorder_first() {
-    killed_at_random(First::Recorder);
+    killed_at_random(First::Recorder, None);
 }
 
 #[test]
 fn the_recovery_too() {
-    killed_at_random(First::Recovery);
+    killed_at_random(First::Recovery, None);
+}
+
+/// Small segments, so that one is summed every few milliseconds.
+#[test]
+fn the_recorder_of_a_session_of_which_little_is_kept() {
+    killed_at_random(First::Recorder, Some(Keep::Last(Span::Allocations(1000))));
+    killed_at_random(First::Recovery, Some(Keep::Peaks));
 }

@@ -21,6 +21,8 @@ pub fn quick(mode: Mode) -> Options {
 /// What a source gave, and the check that the slots of the (one) process came in order without gaps.
 #[derive(Default)]
 pub struct Taken {
+    /// Records that were summed, before the others.
+    pub before: u64,
     pub records: Vec<Record>,
     pub counters: Counters,
     pub processes: usize,
@@ -31,8 +33,12 @@ impl Taken {
         for entry in entries {
             match entry {
                 Entry::Records { first_slot, records, .. } => {
-                    assert_eq!(first_slot, self.records.len() as u64, "a gap between entries");
+                    assert_eq!(first_slot, self.before + self.records.len() as u64, "a gap between entries");
                     self.records.extend(records);
+                }
+                Entry::Summed(checkpoint) => {
+                    self.before = checkpoint.head.records;
+                    self.records.clear();
                 }
                 Entry::Counters(_, counters) => self.counters = counters,
                 Entry::Process(_) => self.processes += 1,

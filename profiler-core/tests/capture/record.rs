@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use memscope_core::Error;
+use memscope_core::allocation::Model;
 use memscope_core::journal::entry::{Entry, SessionInfo};
+use memscope_core::keep::{Keep, Span};
 use memscope_core::recorder::{Options, Recorder};
 use memscope_core::recover::{entries, recover};
 use memscope_core::session::{SessionFolder, State};
 use memscope_core::source;
 use memscope_wire::log::CHUNK_SLOTS;
+use memscope_wire::{Event, MemoryKind};
 
 use crate::logs::Taken;
 use crate::writer::{LogWriter, Writing, record};
@@ -244,4 +247,76 @@ fn records_onto_a_full_disk() {
     std::thread::sleep(Duration::from_millis(20));
     let error = recorder.finish(Some(0)).unwrap_err();
     assert!(matches!(error, Error::Io { action: "write the journal", .. }), "{error}");
+}
+
+/// How many bytes the files of a folder take that are no logs.
+fn disk(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.file_name() != "logs");
+    files.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+}
+
+#[test]
+fn a_session_of_which_little_is_kept_stays_small_and_counts_all() {
+    const SEGMENT: u64 = 1 << 15;
+    const KEPT: u64 = 500;
+    const PAIRS: u64 = 400_000;
+    let place = tempfile::tempdir().unwrap();
+    let keep = Some(Keep::Last(Span::Allocations(KEPT)));
+    let session = SessionInfo { keep, ..SessionInfo::begin(vec!["writer".into()]) };
+    let folder = SessionFolder::create(&place.path().join("out.mscope"), &session).unwrap();
+    let options = Options { interval: Duration::from_millis(1), segment_bytes: SEGMENT, ..Options::default() };
+    let recorder = Recorder::start(&folder, options, None).unwrap();
+    let log = LogWriter::create(&folder.logs(), Writing::dead(1), 1 << 20);
+    let mut follower = entries(&folder).unwrap();
+    let mut followed = Model::new();
+    let mut most = 0;
+    for pair in 0..PAIRS {
+        // Sizes that do not pack well; one of a thousand stays.
+        let bytes = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let (address, memory, row) = (0x10_0000 + pair * 0x200_0000, MemoryKind::Device, 1);
+        let alloc = Event::Alloc { address, bytes, requested: bytes, stream: 0, device: 0, row, memory };
+        log.push(&alloc.record(1, pair * 1000));
+        if pair % 1000 != 0 {
+            log.push(&Event::Free { address, stream: 0, row: 2 }.record(1, pair * 1000 + 500));
+        }
+        if pair % 10_000 == 0 {
+            follower.by_ref().map(Result::unwrap).for_each(|entry| {
+                followed.apply(&entry);
+            });
+            most = most.max(disk(folder.path()));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    log.close();
+    let summary = recorder.finish(Some(0)).unwrap();
+    assert!(summary.notices.is_empty(), "{:?}", summary.notices);
+    most = most.max(disk(folder.path()));
+    // What is kept, two segments and what the recorder may write at once beyond each, 150 bytes for each that lives and for what ended
+    // within the last 4096 changes, and the manifest.
+    let bound = KEPT * 2 * 10 + 2 * (SEGMENT + 16_384 * 11) + 150 * (PAIRS / 1000 + 2048) + 4096;
+    assert!(most < bound * 4, "{most} bytes, bound {bound}: the thread that sums may come late, but not for ever");
+    let last = disk(folder.path());
+    assert!(last < bound, "{last} bytes at the end, bound {bound}");
+    assert!(summary.progress.journal_bytes > 2 * bound, "{} bytes were written", summary.progress.journal_bytes);
+    let mut read = Model::new();
+    entries(&folder).unwrap().map(Result::unwrap).for_each(|entry| {
+        read.apply(&entry);
+    });
+    follower.map(Result::unwrap).for_each(|entry| {
+        followed.apply(&entry);
+    });
+    let (mut live, mut peak) = (0, 0);
+    for pair in 0..PAIRS {
+        let bytes = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        peak = peak.max(live + bytes);
+        live += if pair % 1000 == 0 { bytes } else { 0 };
+    }
+    for model in [read, followed] {
+        let progress = model.progress();
+        assert_eq!((progress.allocations, progress.peak_live_bytes), (PAIRS, peak));
+        assert_eq!(progress.live_bytes, 0, "the process has ended, and what it held with it");
+        assert!((model.allocations().len() as u64) < PAIRS / 4, "{} rows", model.allocations().len());
+    }
+    assert_eq!(recover(&folder).unwrap().records_added, 0);
+    folder.remove().unwrap();
 }

@@ -157,6 +157,9 @@ impl Page {
         for device in &report.devices {
             self.line(device_line(device));
         }
+        if let Some(kept) = &report.kept {
+            self.wrap("", &kept.sentence());
+        }
         if report.dropped_events > 0 {
             let dropped = count(report.dropped_events, "EVENT WAS", "EVENTS WERE");
             let line = format!("{dropped} DROPPED: figures may be wrong.");

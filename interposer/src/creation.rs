@@ -15,6 +15,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use memscope_wire::log::{
     CHUNK_SLOTS, FILE_SUFFIX, HEADER_BYTES, MAGIC, MAX_SLOTS, REFUSAL_SUFFIX, Refusal, SLOT_BYTES, VERSION,
 };
+use memscope_wire::protocol::{self, Memory};
 use memscope_wire::{Event, LogHeader, env};
 
 use crate::state::State;
@@ -224,8 +225,11 @@ fn open(state: &State, path: &mut Path, name: &Name) -> Result<(), Option<Refusa
     unsafe { fill_header(log, state, name, exec_count) };
     // SAFETY: as above.
     let header = unsafe { &*log };
-    if log::grow_file(state, header, CHUNK_SLOTS, descriptor) {
-        log::populate(state, header, 0);
+    // SAFETY: the header is mapped, and so is what follows it, up to the capacity.
+    let mapped = unsafe { log::Mapped::new(state, log) };
+    if mapped.allocate_in(0, CHUNK_SLOTS, descriptor) {
+        protocol::raise(mapped.allocated(), CHUNK_SLOTS);
+        mapped.populate(0);
     } else {
         state.full.store(1, Relaxed);
     }

@@ -8,10 +8,11 @@ use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::MetadataExt;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use memscope_wire::LogHeader;
 use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, MAX_SLOTS, SLOT_BYTES};
+use memscope_wire::protocol::raise;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -83,18 +84,32 @@ fn grow(file: &File, allocated: u64, end: u64) -> io::Result<()> {
     // Beyond this limit, which memscope may have inherited, the kernel would end it (SIGXFSZ).
     let largest = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
     let end = end.min(allocated.saturating_add(free / FREE_PART / SLOT_BYTES as u64));
-    let mut from = allocated;
-    loop {
-        let to = (from / CHUNK_SLOTS + 1) * CHUNK_SLOTS;
-        if to > end || slot_offset(to) > largest {
-            return Ok(());
-        }
+    let provide = |from: u64, to: u64| {
         let (offset, bytes) = (slot_offset(from), slot_offset(to) - slot_offset(from));
         // Shared memory provides pages at the first call, and clears those that are not clear yet at the second one.
         // What the writer may have put there by now stays.
         fallocate(file, FallocateFlags::empty(), offset, bytes)?;
         fallocate(file, FallocateFlags::empty(), offset, bytes)?;
-        from = to.max(raise_allocated(file, to)?);
+        raise_allocated(file, to)
+    };
+    let largest = largest.saturating_sub(slot_offset(0)) / SLOT_BYTES as u64;
+    by_chunks(allocated, end.min(largest), CHUNK_SLOTS, provide)
+}
+
+/// Provides the chunks from slot `from` on that end at `end` at the latest, one by one. `provide` returns what was allocated
+/// before.
+pub(super) fn by_chunks<E>(
+    mut from: u64,
+    end: u64,
+    chunk: u64,
+    provide: impl Fn(u64, u64) -> Result<u64, E>,
+) -> Result<(), E> {
+    loop {
+        let to = (from / chunk + 1) * chunk;
+        if to > end {
+            return Ok(());
+        }
+        from = to.max(provide(from, to)?);
     }
 }
 
@@ -107,7 +122,7 @@ fn raise_allocated(file: &File, slots: u64) -> io::Result<u64> {
     let page = unsafe { mmap(null_mut(), HEADER_BYTES, protection, MapFlags::SHARED, file, 0)? };
     // SAFETY: the field lies in the page, is aligned, and all processes use it as an atomic only.
     let allocated = unsafe { &*page.byte_add(offset_of!(LogHeader, allocated)).cast::<AtomicU64>() };
-    let before = allocated.fetch_max(slots, Ordering::Release);
+    let before = raise(allocated, slots);
     // SAFETY: the mapping is ours, and nothing refers to it any more.
     unsafe { munmap(page, HEADER_BYTES)? };
     Ok(before)

@@ -3,9 +3,12 @@
 //! Owns: finding the logs, the order of their entries, and when a log is at its end. Refuses: the journal's file, and to
 //! interpret records. One broken log is a notice; the others go on.
 
+mod drain;
 mod growth;
 mod header;
 mod log;
+#[cfg(test)]
+mod model;
 mod process;
 mod refusal;
 
@@ -16,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use memscope_wire::log::{FILE_SUFFIX, Refusal};
 
+use drain::Patience;
 pub use header::Identity;
 use log::Log;
 pub(crate) use process::parent;
@@ -57,15 +61,6 @@ impl Options {
     pub fn new(mode: Mode) -> Options {
         Options { mode, stall: Duration::from_secs(1), quiet: Duration::from_secs(1) }
     }
-}
-
-/// How a slot that is not committed is met while its process runs.
-#[derive(Clone, Copy, Debug)]
-enum Patience {
-    /// Waited for, until the log has been far beyond it for this long.
-    Wait(Duration),
-    /// Given up.
-    None,
 }
 
 /// Where a journal stopped reading a log.

@@ -317,10 +317,10 @@ fn a_session_without_anything_has_answers() {
     }
 }
 
-/// The fuzzer's seed was written before processes told their devices and ends.
+/// This one was written before processes told their devices and ends.
 #[test]
 fn an_older_profile_is_told_too() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/profile/whole");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/profile/before");
     let seed = std::fs::read(path).expect("the seed");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("old.mscope");

@@ -29,6 +29,22 @@ fn processes_and_devices_are_told_apart() {
     assert_eq!(number(&report, "/totals/allocations"), 3);
 }
 
+/// benches/soak/run burst is the same with 64 processes and 1,000,000 events each.
+#[test]
+fn of_many_processes_at_once_nothing_is_lost() {
+    const PROCESSES: u64 = 16;
+    const BLOCKS: u64 = 10_000;
+    let place = Place::new();
+    let program = place.compile("soak", &[]);
+    let (output, report) = place.record(&format!("-- {} {PROCESSES} {BLOCKS} 0", program.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // A block and its free are two events.
+    assert_eq!(number(&report, "/totals/blocks"), PROCESSES * BLOCKS);
+    assert_eq!(number(&report, "/dropped_events"), 0);
+    let processes = report["processes"].as_array().unwrap();
+    assert_eq!(processes.len() as u64, PROCESSES, "the parent records nothing");
+}
+
 #[test]
 fn blocks_inside_a_container_add_up() {
     let place = Place::new();

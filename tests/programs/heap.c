@@ -1,8 +1,9 @@
 /* Counts the calls of its own malloc, which every library in the process uses, around calls that memscope hooks.
- * It opens the driver itself, or with -DLINKED is linked with it. */
+ * It opens the driver itself, or with -DLINKED is linked with it. Where NVTX is injected, its ranges count too. */
 #define _GNU_SOURCE
 #include "memscope.h"
 #include "driver_api.h"
+#include "nvtx_by_hand.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -78,6 +79,19 @@ int main(void)
         memscope_tag((void *)0x1000, MEMSCOPE_WEIGHTS, name);
         memscope_scope_pop();
     }
-    printf("%d %d %d %d\n", first_alloc, first_free, later, calls - before);
+    int names = calls - before;
+
+    nvtxRangePushA("the first one looks for a profiler");
+    nvtxRangePop();
+    before = calls;
+    for (int turn = 0; turn < 1000; turn++) {
+        char name[32];
+        snprintf(name, sizeof name, "range %d", turn);
+        nvtxRangePushA(name);
+        alloc(&address, 100);
+        nvtxRangeEnd(nvtxRangeStartA(name));
+        nvtxRangePop();
+    }
+    printf("%d %d %d %d %d\n", first_alloc, first_free, later, names, calls - before);
     return 0;
 }

@@ -1,7 +1,10 @@
 //! The library file itself: what it exports, what it can reach, and that its hooks leave the heap alone.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use memscope_wire::{Event, env};
 
 use crate::stage::{self, driver};
 
@@ -76,19 +79,69 @@ fn what_calls_from_the_callers_place_can_be_unwound_through() {
     }
 }
 
+/// Runs tests/programs/heap.c, which counts with its own malloc (it is not compared with a run without the interposer, which
+/// may allocate too), and demands that nothing was counted. What its log tells.
+fn leave_the_heap_alone(program: &Path, variables: &[(&str, &str)]) -> Vec<Event> {
+    let logs = stage::folder();
+    let mut command = stage::recorded(program, &driver(""), &logs);
+    let output = stage::output(command.env(env::NVTX_INJECTION, stage::interposer()).envs(variables.iter().copied()));
+    let counts = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(counts, "0 0 0 0 0\n", "calls of malloc in {program:?}: first alloc, first free, later, names, ranges");
+    let log = crate::log_reader::only_log(&logs);
+    assert_eq!(log.dropped(), 0);
+    assert!(log.head() > 150_000);
+    let events: Vec<Event> = log.records().iter().filter_map(Event::decode).collect();
+    let pushed = events.iter().filter(|event| matches!(event, Event::ScopePush { .. })).count();
+    assert_eq!(pushed, 2001, "1,000 of the program's own, and NVTX's");
+    events
+}
+
+/// The program, which opens the driver itself or is linked with it.
+fn heap(is_linked: bool) -> PathBuf {
+    if !is_linked {
+        return stage::variant("heap", "-opens", &[]);
+    }
+    stage::variant("heap", "-linked", &["-DLINKED", "-L", driver("").to_str().unwrap(), "-lcuda"])
+}
+
 #[test]
 fn hooks_leave_the_heap_alone() {
-    // The program counts with its own malloc: it is not compared with a run without the interposer, which may allocate too.
-    let folder = driver("");
-    let opens = stage::variant("heap", "-opens", &[]);
-    let linked = stage::variant("heap", "-linked", &["-DLINKED", "-L", folder.to_str().unwrap(), "-lcuda"]);
-    for program in [opens, linked] {
-        let logs = stage::folder();
-        let output = stage::output(&mut stage::recorded(&program, &folder, &logs));
-        let counts = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(counts, "0 0 0 0\n", "calls of malloc in {program:?}: first alloc, first free, later, names");
-        let log = crate::log_reader::only_log(&logs);
-        assert_eq!(log.dropped(), 0);
-        assert!(log.head() > 150_000);
+    for is_linked in [false, true] {
+        leave_the_heap_alone(&heap(is_linked), &[]);
     }
+}
+
+#[test]
+fn native_stacks_leave_the_heap_alone() {
+    let events = leave_the_heap_alone(&heap(true), &[(env::STACKS, "native")]);
+    assert!(events.iter().any(|event| matches!(event, Event::StackAddress { .. })), "stacks were told");
+}
+
+#[test]
+fn telling_whose_code_calls_leaves_the_heap_alone() {
+    // The program under the name of a library that keeps memory for itself.
+    let program = stage::folder().join("libnccl.so.2");
+    std::fs::copy(heap(true), &program).unwrap();
+    let events = leave_the_heap_alone(&program, &[]);
+    assert!(events.iter().any(|event| matches!(event, Event::Owner { .. })), "the owner was told");
+}
+
+/// The system calls that the library makes itself: none waits, prints or signals.
+#[test]
+fn it_makes_only_the_system_calls_that_are_listed() {
+    let mut calls = BTreeSet::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let source = std::fs::read_to_string(path).unwrap();
+            let end = |rest: &str| rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            calls.extend(source.split("SYS_").skip(1).map(|rest| rest[..end(rest)].to_owned()));
+        }
+    }
+    assert_eq!(calls, list(include_str!("system_calls.txt")));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memscope_core::Error;
 use memscope_core::allocation::Model;
@@ -264,12 +264,16 @@ fn a_session_of_which_little_is_kept_stays_small_and_counts_all() {
     let keep = Some(Keep::Last(Span::Allocations(KEPT)));
     let session = SessionInfo { keep, ..SessionInfo::begin(vec!["writer".into()]) };
     let folder = SessionFolder::create(&place.path().join("out.mscope"), &session).unwrap();
-    let options = Options { interval: Duration::from_millis(1), segment_bytes: SEGMENT, ..Options::default() };
+    // On a busy machine the writer is quiet for longer than the usual second, and it is in no list of processes.
+    let source = source::Options { quiet: Duration::from_secs(600), ..source::Options::new(source::Mode::Record) };
+    let options = Options { interval: Duration::from_millis(1), segment_bytes: SEGMENT, source, ..Options::default() };
     let recorder = Recorder::start(&folder, options, None).unwrap();
     let log = LogWriter::create(&folder.logs(), Writing::dead(1), 1 << 20);
     let mut follower = entries(&folder).unwrap();
     let mut followed = Model::new();
-    let mut most = 0;
+    // What is kept, two segments and what the recorder may write at once beyond each, 150 bytes for each that lives and for what ended
+    // within the last 4096 changes, and the manifest.
+    let bound = KEPT * 2 * 10 + 2 * (SEGMENT + 16_384 * 11) + 150 * (PAIRS / 1000 + 2048) + 4096;
     for pair in 0..PAIRS {
         // Sizes that do not pack well; one of a thousand stays.
         let bytes = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -283,18 +287,20 @@ fn a_session_of_which_little_is_kept_stays_small_and_counts_all() {
             follower.by_ref().map(Result::unwrap).for_each(|entry| {
                 followed.apply(&entry);
             });
-            most = most.max(disk(folder.path()));
             std::thread::sleep(Duration::from_millis(20));
+        }
+        // The thread that sums may come late, but not for ever.
+        if pair % 100_000 == 99_999 {
+            let patience = Instant::now() + Duration::from_secs(60);
+            while disk(folder.path()) >= bound {
+                assert!(Instant::now() < patience, "{} bytes, bound {bound}", disk(folder.path()));
+                std::thread::sleep(Duration::from_millis(20));
+            }
         }
     }
     log.close();
     let summary = recorder.finish(Some(0)).unwrap();
     assert!(summary.notices.is_empty(), "{:?}", summary.notices);
-    most = most.max(disk(folder.path()));
-    // What is kept, two segments and what the recorder may write at once beyond each, 150 bytes for each that lives and for what ended
-    // within the last 4096 changes, and the manifest.
-    let bound = KEPT * 2 * 10 + 2 * (SEGMENT + 16_384 * 11) + 150 * (PAIRS / 1000 + 2048) + 4096;
-    assert!(most < bound * 4, "{most} bytes, bound {bound}: the thread that sums may come late, but not for ever");
     let last = disk(folder.path());
     assert!(last < bound, "{last} bytes at the end, bound {bound}");
     assert!(summary.progress.journal_bytes > 2 * bound, "{} bytes were written", summary.progress.journal_bytes);
@@ -311,11 +317,12 @@ fn a_session_of_which_little_is_kept_stays_small_and_counts_all() {
         peak = peak.max(live + bytes);
         live += if pair % 1000 == 0 { bytes } else { 0 };
     }
+    assert!((read.allocations().len() as u64) < PAIRS / 4, "{} rows", read.allocations().len());
+    // One that follows has seen as many as it came in time for.
     for model in [read, followed] {
         let progress = model.progress();
         assert_eq!((progress.allocations, progress.peak_live_bytes), (PAIRS, peak));
         assert_eq!(progress.live_bytes, 0, "the process has ended, and what it held with it");
-        assert!((model.allocations().len() as u64) < PAIRS / 4, "{} rows", model.allocations().len());
     }
     assert_eq!(recover(&folder).unwrap().records_added, 0);
     folder.remove().unwrap();

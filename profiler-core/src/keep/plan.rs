@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::allocation::{Model, StepMark};
 use crate::journal::entry::Nanoseconds;
-use crate::timeline::{DeviceTrack, State, Walk};
+use crate::timeline::{State, Walk};
 
 use super::asked::Keep;
 use super::carried::KeptSpan;
@@ -21,14 +21,27 @@ type Between = (Point, Option<Point>);
 #[derive(Debug)]
 pub(crate) struct Plan {
     keep: Keep,
-    /// By process: the step that it is in, and where that began.
-    steps: HashMap<u32, (u64, Point)>,
+    steps: Steps,
     /// Markers until this position were seen.
     seen: u32,
     /// The steps that are wanted, of [`Keep::Steps`].
     wanted: Vec<Between>,
-    /// By position of the device, `None` for host memory: position of the peak, and where its step begins and ends.
-    peaks: HashMap<Option<usize>, (u32, Between)>,
+    /// By position of the device, `None` for host memory.
+    peaks: HashMap<Option<usize>, Peak>,
+}
+
+/// By process: the step that it is in, and where that began.
+type Steps = HashMap<u32, (u64, Point)>;
+
+/// A peak, and the step around it: from where the first process began it until the last has left it. Its number may come again.
+#[derive(Debug)]
+struct Peak {
+    order: u32,
+    step: Option<u64>,
+    /// Processes that are in it still.
+    within: Vec<u32>,
+    from: Point,
+    until: Option<Point>,
 }
 
 impl Plan {
@@ -39,15 +52,16 @@ impl Plan {
 
     /// Looks at what was walked since the last time, and says what stays, in order: at last, all that comes.
     pub fn spans(&mut self, model: &Model, walk: &Walk) -> Vec<KeptSpan> {
+        let (seen, before) = (self.seen, self.steps.clone());
         self.note_steps(model, walk);
         let mut spans = match self.keep {
             Keep::Last(_) => Vec::new(),
             Keep::Steps(..) => self.wanted.clone(),
             Keep::Peaks => {
-                self.note_peaks(model, walk);
+                self.note_peaks(model, walk, seen, &before);
                 // The step that runs may come to be the last one, or that of a peak.
                 let running = self.steps.values().map(|(_, begin)| *begin).min().map(|begin| (begin, None));
-                self.peaks.values().map(|(_, span)| *span).chain(running).collect()
+                self.peaks.values().map(|peak| (peak.from, peak.until)).chain(running).collect()
             }
         };
         let last = walk.walked.order;
@@ -57,10 +71,8 @@ impl Plan {
     }
 
     fn note_steps(&mut self, model: &Model, walk: &Walk) {
-        for (point, StepMark { process, number, .. }) in step_marks(model, walk, self.seen) {
-            let before = self.steps.get(&process).map(|(number, _)| *number);
-            if before != Some(number) {
-                self.steps.insert(process, (number, point));
+        for (point, mark) in step_marks(model, walk, self.seen) {
+            if enter(&mut self.steps, point, &mark) {
                 self.note_wanted(point);
             }
         }
@@ -81,32 +93,61 @@ impl Plan {
         }
     }
 
-    fn note_peaks(&mut self, model: &Model, walk: &Walk) {
+    /// `before` are the steps at the position `seen`, up to which peaks were followed.
+    fn note_peaks(&mut self, model: &Model, walk: &Walk, seen: u32, before: &Steps) {
         let tracks = walk.devices.iter().enumerate().map(|(device, track)| (Some(device), track));
         for (place, track) in tracks.chain([(None, &walk.host)]) {
-            let Some(peak) = track.figures.live else { continue };
-            let known = self.peaks.get(&place).filter(|(order, _)| *order == peak.order).map(|(_, (from, _))| *from);
-            let from = known.unwrap_or_else(|| begin_of(model, walk, &peak));
-            self.peaks.insert(place, (peak.order, (from, end_of(track, &peak))));
+            let Some(state) = track.figures.live else { continue };
+            let peak = self.peaks.entry(place).or_insert_with(|| Peak::new(model, walk, &state, seen, before));
+            if peak.order != state.order {
+                *peak = Peak::new(model, walk, &state, seen, before);
+            }
+            peak.follow(model, walk, seen);
         }
     }
 }
 
-/// Where the step of a peak began, as far as markers are kept; without a step, the peak itself.
-fn begin_of(model: &Model, walk: &Walk, peak: &State) -> Point {
-    let of_step = |(point, mark): &(Point, StepMark)| point.0 <= peak.order && Some(mark.number) == peak.step;
-    let begin = step_marks(model, walk, 0).find(of_step);
-    begin.map_or((peak.order, peak.time), |(point, _)| point)
+impl Peak {
+    fn new(model: &Model, walk: &Walk, state: &State, seen: u32, before: &Steps) -> Peak {
+        let mut steps = before.clone();
+        for (point, mark) in step_marks(model, walk, seen).take_while(|(point, _)| point.0 <= state.order) {
+            enter(&mut steps, point, &mark);
+        }
+        steps.retain(|_, (number, _)| Some(*number) == state.step);
+        let here = (state.order, state.time);
+        let from = steps.values().map(|(_, begin)| *begin).min().unwrap_or(here);
+        Peak { order: state.order, step: state.step, within: steps.into_keys().collect(), from, until: None }
+    }
+
+    /// Looks for the end of its step among the markers after a position.
+    fn follow(&mut self, model: &Model, walk: &Walk, seen: u32) {
+        if self.until.is_some() {
+            return;
+        }
+        let mut last = (self.order, walk.clock.time_of(self.order));
+        for (point, mark) in step_marks(model, walk, seen.max(self.order)) {
+            let within = self.within.len();
+            self.within.retain(|process| *process != mark.process || Some(mark.number) == self.step);
+            if self.within.len() < within {
+                last = point;
+            }
+        }
+        let within = self.within.len();
+        self.within.retain(|process| !model.processes[*process as usize].counters.ended);
+        if self.within.len() < within {
+            last = (walk.walked.order, walk.clock.time_of(walk.walked.order));
+        }
+        self.until = self.within.is_empty().then_some(last);
+    }
 }
 
-/// Where it ends; `None` while it runs.
-fn end_of(track: &DeviceTrack, peak: &State) -> Option<Point> {
-    let Some(step) = peak.step else { return Some((peak.order, peak.time)) };
-    if track.now.step == Some(step) {
-        return None;
+/// A process begins a step; false when it was in one of that number already.
+fn enter(steps: &mut Steps, point: Point, mark: &StepMark) -> bool {
+    let new = steps.get(&mark.process).is_none_or(|(number, _)| *number != mark.number);
+    if new {
+        steps.insert(mark.process, (mark.number, point));
     }
-    let (_, figures) = track.step_named(step)?;
-    figures.end.map(|end| (end.order, end.time).max((peak.order, peak.time)))
+    new
 }
 
 /// Beginnings of steps after a position.

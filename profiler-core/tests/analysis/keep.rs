@@ -459,3 +459,45 @@ fn peaks_keep_the_step_of_the_peak_and_the_last_one() {
     assert!(profile.report(Instant::Step(100)).is_err());
     assert!(profile.allocations() < 100, "{} rows", profile.allocations());
 }
+
+/// Each epoch counts its steps anew and keeps one more allocation: its third step has the peak, until the next one's.
+#[test]
+fn peaks_of_steps_whose_numbers_come_again_keep_the_latest_of_them() {
+    const EPOCHS: u64 = 40;
+    let mut trace = Trace::new(&["./train"], None);
+    trace.process(0, 7);
+    trace.device(0, 0, UUID, 1 << 40);
+    for epoch in 0..EPOCHS {
+        for step in 0..10 {
+            trace.now += 1_000_000;
+            trace.step(0, step);
+            if step == 3 {
+                trace.alloc(0, 0x1000 + epoch * 0x1000, 1000);
+            }
+            for part in 1..=3 {
+                trace.now += 1000;
+                trace.alloc(0, 0x10_0000 * part, if step == 3 { 200 } else { 100 });
+            }
+            for part in 1..=3 {
+                trace.now += 1000;
+                trace.free(0, 0x10_0000 * part);
+            }
+        }
+    }
+    trace.now += 1000;
+    trace.end(0);
+    let entries = with_keep(&trace.entries, Keep::Peaks);
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = folder.path().join("journal");
+    write(&journal, &entries, Keep::Peaks, 20, &mut || ());
+    let profile = profile_of(&read(&journal), folder.path(), "kept.mscope");
+    let report = profile.report(Instant::Peak).expect("kept");
+    let peak = report.peak.expect("a peak");
+    assert_eq!((peak.step, peak.bytes), (Some(3), EPOCHS * 1000 + 3 * 200));
+    assert_eq!(report.totals.allocations, EPOCHS * (10 * 3 + 1));
+    // What lives to the end, the step of the peak with one beside it, and what was not dropped yet.
+    assert!(profile.allocations() < EPOCHS + 60, "{} rows", profile.allocations());
+    let kept = report.kept.expect("not all is kept").spans;
+    let last_epoch = (EPOCHS - 1) * 10 * 1_000_000;
+    assert!(kept.iter().all(|span| span.begin_s >= last_epoch as f64 / 1e9), "{kept:?}");
+}

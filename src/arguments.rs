@@ -652,7 +652,17 @@ fn parse_device(value: &str) -> Result<Device, String> {
 
 /// Reads a share of a device's memory, with at most one decimal, or a size.
 fn parse_threshold(value: &str) -> Result<Threshold, String> {
-    let Some(share) = value.strip_suffix('%') else { return parse_size(value).map(Threshold::Bytes) };
+    let Some(share) = value.strip_suffix('%') else {
+        let bytes = parse_size(value)?;
+        let bare = value.chars().all(|char| char.is_ascii_digit() || char == '.');
+        // Nobody waits for the first few bytes of a device.
+        if bytes == 0 || bare && bytes < 1 << 20 {
+            return Err(format!(
+                "`{value}` would be {bytes} bytes: write {value}% for a share, or a size such as 20GiB"
+            ));
+        }
+        return Ok(Threshold::Bytes(bytes));
+    };
     let thousandths = share.trim().parse::<f64>().map(|share| share * 10.0).ok();
     let whole = thousandths.filter(|share| (1.0..=1000.0).contains(share) && (share - share.round()).abs() < 1e-6);
     let whole = whole.ok_or_else(|| format!("`{value}` is no share: write 90% or 92.5%, or a size such as 20GiB"))?;
@@ -723,7 +733,7 @@ mod tests {
         ] {
             assert_eq!(parse_threshold(text), Ok(threshold), "{text}");
         }
-        for text in ["%", "0%", "101%", "90.25%", "full", "nan%"] {
+        for text in ["%", "0%", "101%", "90.25%", "full", "nan%", "90", "0", "0GiB", "off"] {
             assert!(parse_threshold(text).is_err(), "{text}");
             assert!(format!("90%,{text}").parse::<Alerts>().is_err(), "{text}");
         }

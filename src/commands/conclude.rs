@@ -68,7 +68,7 @@ pub fn transcript_of(profile: &Path) -> PathBuf {
     path.into()
 }
 
-/// The file that `path` stands for: its folder must be writable, and what is there must be an ordinary file and wanted gone.
+/// The file that `path` stands for: its folder is made where there is none and must be writable, and what is there must be an ordinary file and wanted gone.
 pub fn resolve(path: &Path, force: bool) -> Result<PathBuf> {
     let shown = path.display();
     let resolved = match fs::symlink_metadata(path) {
@@ -92,6 +92,8 @@ pub fn resolve(path: &Path, force: bool) -> Result<PathBuf> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    // As ranks do on a disk that they share, in `run/{rank}.mscope`.
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     let probe = folder.join(format!(".memscope-{}", std::process::id()));
     fs::write(&probe, b"")
         .and_then(|()| fs::remove_file(&probe))

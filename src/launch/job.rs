@@ -16,7 +16,7 @@ type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Replaces `{rank}`, `{local_rank}`, `{node}` and `{pid}` in an output's name.
 ///
 /// # Errors
-/// When a rank is asked for that no launcher has named.
+/// When a rank is asked for that no launcher has named, or what nobody knows.
 pub fn named(path: &Path) -> Result<PathBuf> {
     replace(path, &|name| std::env::var(name).ok())
 }
@@ -55,7 +55,25 @@ fn replace(path: &Path, variable: Variable) -> Result<PathBuf> {
     }
     let node = node_in(variable).or_else(clock::host);
     let node = node.map_or("unknown".to_owned(), |name| name.replace('/', "-"));
-    Ok(text.replace("{node}", &node).replace("{pid}", &std::process::id().to_string()).into())
+    let text = text.replace("{node}", &node).replace("{pid}", &std::process::id().to_string());
+    if let Some(unknown) = unknown_placeholder(&text) {
+        return Err(Failure::usage(format!(
+            "{}: {unknown} is not known, and ranks would meet in one file: {{rank}}, {{local_rank}}, {{node}} and {{pid}} are",
+            path.display()
+        ))
+        .into());
+    }
+    Ok(text.into())
+}
+
+/// A word in braces that nothing stands for.
+fn unknown_placeholder(text: &str) -> Option<&str> {
+    text.match_indices('{').find_map(|(begin, _)| {
+        let word = &text[begin..=begin + text[begin..].find('}')?];
+        let name = &word[1..word.len() - 1];
+        let is_name = !name.is_empty() && name.chars().all(|char| char.is_ascii_alphabetic() || char == '_');
+        is_name.then_some(word)
+    })
 }
 
 fn number(names: &[&str], variable: Variable) -> Option<u64> {
@@ -76,7 +94,11 @@ mod tests {
         };
         let name = |text: &str| replace(Path::new(text), &slurm).map(|path| path.display().to_string());
         assert_eq!(name("{node}/r{rank}-{local_rank}.mscope").expect("all known"), "node07/r12-4.mscope");
-        assert_eq!(name("{step}-{}.mscope").expect("no placeholders"), "{step}-{}.mscope");
+        assert_eq!(name("{1}-{}-{a b}.mscope").expect("no placeholders"), "{1}-{}-{a b}.mscope");
+        for (text, word) in [("{Rank}.mscope", "{Rank}"), ("a{/{rank}-{step}", "{step}")] {
+            let error = name(text).expect_err("unknown").to_string();
+            assert!(error.contains(word) && error.contains("{local_rank}"), "{error}");
+        }
         assert_eq!(name("{pid}").expect("known"), std::process::id().to_string());
         // The first that is a number counts, as in the program.
         let torchrun = |name: &str| match name {

@@ -78,7 +78,7 @@ fn existing_output_needs_force() {
 #[test]
 fn an_unwritable_folder_is_said_before_the_start() {
     let place = Place::new();
-    for target in ["/proc/x.mscope", "no/such/folder/x.mscope"] {
+    for target in ["/proc/x.mscope", "/proc/no/such/folder/x.mscope"] {
         let output = place.run(&format!("run -q -o {target} -- touch started"));
         assert_eq!(output.status.code(), Some(1), "{target}: {}", stderr(&output));
         assert!(stderr(&output).contains(target.rsplit_once('/').unwrap().0), "{}", stderr(&output));
@@ -88,6 +88,14 @@ fn an_unwritable_folder_is_said_before_the_start() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(!place.path("started").exists());
     assert!(!place.names().iter().any(|name| name.contains("session")), "{:?}", place.names());
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_made() {
+    let place = Place::new();
+    let output = place.run("run -q -o run/of/today/x.mscope --json other/x.json -- true");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(place.path("run/of/today/x.mscope").is_file() && place.path("other/x.json").is_file());
 }
 
 #[test]

@@ -72,8 +72,10 @@ impl Screen {
             command.pre_exec(move || {
                 libc::setsid();
                 libc::ioctl(raw, libc::TIOCSCTTY, 0);
-                // As in a terminal: the tests themselves may run under nohup(1), which is inherited.
-                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                // As in a terminal: the tests themselves may run under nohup(1) or behind an `&`, which is inherited.
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 Ok(())
             })
         };

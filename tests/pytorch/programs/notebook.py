@@ -48,7 +48,7 @@ def plain(text):
     """Text without what differs from kernel to kernel: colours, folders of cells, times, addresses of objects."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     text = re.sub(r"ipykernel_\d+/\d+\.py", "CELL", text)
-    text = re.sub(r"\d+(\.\d+)?(e\+\d+)? (ns|μs|us|ms|s|min)\b", "TIME", text)
+    text = re.sub(r"\d+(\.\d+)?(e\+\d+)? (ns|[µμ]s|us|ms|s|min)\b", "TIME", text)
     return re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)
 
 

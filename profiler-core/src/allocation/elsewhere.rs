@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::apply::At;
 use super::memory::Physical;
 use super::model::{Changes, Model};
-use super::row::{Allocation, flag};
+use super::row::{Allocation, AllocationId, flag};
 
 /// Handles that stand for the memory of a device's graphs: no handle of a driver is so large.
 const GRAPHS: u64 = u64::MAX << 32;
@@ -107,49 +107,45 @@ impl Model {
         process.memory.elsewhere.release(handle) || process.object_ends(Object::Multicast, handle).is_some()
     }
 
-    /// What the driver holds for graphs of a device, as one allocation that is made anew when its size changes.
+    /// What the driver holds for graphs of a device.
     pub(super) fn graph_memory(&mut self, at: At, event: Event, changes: &mut Changes) {
-        let Event::GraphMemory { bytes, device: ordinal, row } = event else { return };
-        let handle = GRAPHS | u64::from(ordinal);
-        if let Some(known) = self.processes[at.process].memory.physical.remove(&handle) {
-            self.death(at.process, known.id, 0, changes);
-        }
-        if bytes == 0 {
-            return;
-        }
-        let device = self.device(at.process, ordinal);
-        let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
-        let vacant = Allocation { flags: flag::PHYSICAL, ..Allocation::vacant() };
-        let held = Allocation { bytes, requested: bytes, device, function, memory: MemoryKind::Device, ..vacant };
-        if let Some(id) = self.birth(at, held) {
-            let physical = Physical { id, mappings: 0, references: 1, context: 0 };
-            self.processes[at.process].memory.physical.insert(handle, physical);
-        }
+        let Event::GraphMemory { bytes, device, row } = event else { return };
+        let held = Allocation { bytes, memory: MemoryKind::Device, flags: flag::PHYSICAL, ..Allocation::vacant() };
+        self.hold(at, GRAPHS | u64::from(device), held, (device, row), changes);
     }
 
-    /// What a pool keeps beyond what is allocated from it, likewise.
+    /// What a pool keeps beyond what is allocated from it.
     pub(super) fn pool_reserve(&mut self, at: At, event: Event, changes: &mut Changes) {
-        let Event::PoolReserve { pool, bytes, device: ordinal, row } = event else { return };
-        let handle = POOLS | pool;
-        if let Some(known) = self.processes[at.process].memory.physical.remove(&handle) {
-            self.death(at.process, known.id, 0, changes);
-        }
-        if bytes == 0 {
-            return;
-        }
-        let device = self.device(at.process, ordinal);
-        let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
+        let Event::PoolReserve { pool, bytes, device, row } = event else { return };
         let flags = flag::PHYSICAL | flag::CONTAINER | flag::POOL_RESERVE;
-        let memory = MemoryKind::Pool;
-        let kept = Allocation { bytes, requested: bytes, device, function, memory, flags, ..Allocation::vacant() };
+        let kept = Allocation { bytes, memory: MemoryKind::Pool, flags, ..Allocation::vacant() };
+        let Some(id) = self.hold(at, POOLS | pool, kept, (device, row), changes) else { return };
         let is_made = self.processes[at.process].objects.contains_key(&(Object::Pool, pool));
         let name =
             if is_made { format!("pool's reserve: pool {pool:#x}") } else { "pool's reserve: default pool".to_owned() };
-        let name = self.names.number_of(&name);
-        if let Some(id) = self.birth(at, kept) {
-            self.allocations[id.0 as usize].name = name;
-            let physical = Physical { id, mappings: 0, references: 1, context: 0 };
-            self.processes[at.process].memory.physical.insert(handle, physical);
+        self.allocations[id.0 as usize].name = self.names.number_of(&name);
+    }
+
+    /// Of what the driver holds for its own ends, under a handle of ours: one allocation, which is made anew when its size changes.
+    fn hold(
+        &mut self,
+        at: At,
+        handle: u64,
+        held: Allocation,
+        (ordinal, row): (u32, u16),
+        changes: &mut Changes,
+    ) -> Option<AllocationId> {
+        if let Some(known) = self.processes[at.process].memory.physical.remove(&handle) {
+            self.death(at.process, known.id, 0, changes);
         }
+        if held.bytes == 0 {
+            return None;
+        }
+        let device = self.device(at.process, ordinal);
+        let function = self.processes[at.process].functions.get(&row).copied().unwrap_or_default();
+        let id = self.birth(at, Allocation { requested: held.bytes, device, function, ..held })?;
+        let physical = Physical { id, mappings: 0, references: 1, context: 0 };
+        self.processes[at.process].memory.physical.insert(handle, physical);
+        Some(id)
     }
 }

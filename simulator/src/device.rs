@@ -105,6 +105,11 @@ pub fn limits(capability: (u8, u8)) -> Limits {
     }
 }
 
+/// True for a device whose memory can be bound to multicast objects.
+pub fn has_multicast(device: &Device) -> bool {
+    device.compute_capability.0 >= 9
+}
+
 /// Largest number of a device attribute that CUDA 13 knows, exclusive.
 const ATTRIBUTE_END: i32 = 162;
 
@@ -142,6 +147,8 @@ pub fn attribute(device: &Device, physical: u32, attribute: i32) -> Result<i32, 
         15 | 19 | 31 | 41 | 78 | 79 | 80 => 1,    // overlap, host mapping, kernels, UVA, priorities, L1
         83 | 89 | 90 | 91 | 95 | 99 => 1,         // managed, preemption, host pointers, cooperative, registration
         102 | 103 | 115 => 1,                     // virtual memory, its file descriptors, pools
+        119 => 1,                                 // handles of pools: file descriptors
+        132 => i32::from(has_multicast(device)),  //
         13..ATTRIBUTE_END => 0,
         _ => return Err(CUresult::ERROR_INVALID_VALUE),
     })

@@ -53,7 +53,7 @@ pub fn destroy_all(context: Handle) {
 /// Records the event behind the work of a stream.
 pub fn record(handle: Handle, stream: Handle) -> Status {
     let event = EVENTS.find(handle)?;
-    let behind = stream::find(stream)?.pending();
+    let behind = stream::uncaptured(stream)?.pending();
     *event.record.lock() = Some(Record { at: Instant::now(), behind });
     Ok(())
 }
@@ -77,7 +77,7 @@ pub fn synchronise(handle: Handle) -> Status {
 /// Makes a stream's later work wait for the event.
 pub fn wait_in(stream: Handle, handle: Handle) -> Status {
     let event = EVENTS.find(handle)?;
-    let stream = stream::find(stream)?;
+    let stream = stream::uncaptured(stream)?;
     if let Some(ticket) = event.unfinished() {
         stream.follow(ticket);
     }

@@ -1,10 +1,10 @@
 //! Graphs as far as their memory: nodes that allocate and free, what the device holds for them, launches.
 //!
 //! Owns: the bytes of a device that are held for graphs: as many as the hungriest launch so far needs at once, until a trim. A
-//! node's address is fixed when the node is made. Refuses: nodes that compute or copy, capture, and the choice of a pool: one
-//! serves all graphs of a device, as documented.
+//! node's address is fixed when the node is made. Refuses: nodes that compute or copy, and the choice of a pool: one serves all
+//! graphs of a device, as documented.
 
-use crate::context::{self, Context};
+use crate::context::Context;
 use crate::error::{CUresult, Status};
 use crate::lock::Lock;
 use crate::memory::{Kind, MEMORY};
@@ -28,9 +28,18 @@ struct Graph {
 
 /// A graph that can be launched.
 struct Executable {
+    graph: Handle,
     nodes: Vec<Deed>,
     device: i32,
+    frees_first: bool,
 }
+
+/// CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.
+const FREES_FIRST: u64 = 1;
+/// CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, which does not go with the one above.
+const FROM_DEVICE: u64 = 4;
+/// All such flags.
+const FLAGS: u64 = 0b1111;
 
 /// What a device holds for graphs.
 #[derive(Clone, Copy, Default)]
@@ -50,9 +59,13 @@ static HELD: Lock<BTreeMap<i32, Held>> = Lock::new(BTreeMap::new());
 static LIVE: Lock<BTreeMap<u64, (u64, i32)>> = Lock::new(BTreeMap::new());
 
 /// Makes an empty graph.
-pub fn create() -> Result<Handle, CUresult> {
-    let device = context::current()?.device.ordinal;
-    Ok(GRAPHS.insert(Graph { nodes: Lock::new(Vec::new()), device }))
+pub fn create(context: &Context) -> Handle {
+    GRAPHS.insert(Graph { nodes: Lock::new(Vec::new()), device: context.device.ordinal })
+}
+
+/// The graph if there is one of this handle, or CUDA_ERROR_INVALID_HANDLE.
+pub fn known(graph: Handle) -> Result<Handle, CUresult> {
+    GRAPHS.find(graph).map(|_| graph)
 }
 
 /// Destroys a graph; what was instantiated from it stays.
@@ -77,16 +90,30 @@ pub fn add_allocation(context: &Context, graph: Handle, bytes: u64) -> Result<(H
     Ok((add(graph, Deed::Allocate { address, bytes })?, address))
 }
 
-/// Adds a node that frees what a node allocates.
+/// Adds a node that frees what a node allocates: of this graph or another, and once in a graph.
 pub fn add_free(graph: Handle, address: u64) -> Result<Handle, CUresult> {
+    let region = MEMORY.lock().region(address).filter(|region| region.start == address);
+    let is_planned = region.and_then(|region| region.allocation).is_some_and(|planned| planned.kind == Kind::Graph);
+    let frees = |node: &Deed| matches!(*node, Deed::Free { address: freed } if freed == address);
+    if !is_planned || GRAPHS.find(graph)?.nodes.lock().iter().any(frees) {
+        return Err(CUresult::ERROR_INVALID_VALUE);
+    }
     add(graph, Deed::Free { address })
 }
 
-/// Makes a graph ready to be launched.
-pub fn instantiate(graph: Handle) -> Result<Handle, CUresult> {
-    let graph = GRAPHS.find(graph)?;
+/// Makes a graph ready to be launched. Of one whose nodes allocate or free there is one such at a time, as documented.
+pub fn instantiate(handle: Handle, flags: u64) -> Result<Handle, CUresult> {
+    let graph = GRAPHS.find(handle)?;
+    if flags & !FLAGS != 0 || flags & (FREES_FIRST | FROM_DEVICE) == FREES_FIRST | FROM_DEVICE {
+        return Err(CUresult::ERROR_INVALID_VALUE);
+    }
     let nodes = graph.nodes.lock().clone();
-    Ok(EXECUTABLES.insert(Executable { nodes, device: graph.device }))
+    let has_memory = nodes.iter().any(|node| !matches!(node, Deed::Nothing));
+    if has_memory && EXECUTABLES.all().iter().any(|executable| executable.graph == handle) {
+        return Err(CUresult::ERROR_NOT_SUPPORTED);
+    }
+    let frees_first = flags & FREES_FIRST != 0;
+    Ok(EXECUTABLES.insert(Executable { graph: handle, nodes, device: graph.device, frees_first }))
 }
 
 /// Destroys what was instantiated; its memory stays until a trim.
@@ -107,7 +134,13 @@ pub fn launch(executable: Handle) -> Status {
     let (mut held, mut live) = (HELD.lock(), LIVE.lock());
     let held = held.entry(executable.device).or_default();
     held.physical = device.physical;
-    let (mut used, mut most, mut now) = (held.used, held.used, live.clone());
+    let (mut used, mut now) = (held.used, live.clone());
+    for node in executable.nodes.iter().filter(|_| executable.frees_first) {
+        if let Deed::Allocate { address, .. } = node {
+            used -= now.remove(address).map_or(0, |(bytes, _)| bytes);
+        }
+    }
+    let mut most = used;
     for node in &executable.nodes {
         match *node {
             Deed::Nothing => {}
@@ -144,6 +177,18 @@ pub fn trim(process: &Process, device: i32) {
         process.release(held.physical, held.reserved - held.used);
         held.reserved = held.used;
     }
+}
+
+/// Sets the mark of an attribute that says "at most" to what is now.
+pub fn reset(device: i32, number: i32) -> Status {
+    let mut all = HELD.lock();
+    let held = all.entry(device).or_default();
+    match number {
+        1 => held.used_high = held.used,
+        3 => held.reserved_high = held.reserved,
+        _ => return Err(CUresult::ERROR_INVALID_VALUE),
+    }
+    Ok(())
 }
 
 /// Value of an attribute (CUgraphMem_attribute): used now and at most, reserved now and at most.

@@ -109,6 +109,12 @@ impl Process {
         physical.map(|&physical| Visible { ordinal, physical }).ok_or(CUresult::ERROR_INVALID_DEVICE)
     }
 
+    /// The device with this number in the shared state, or CUDA_ERROR_INVALID_DEVICE where this process does not see it.
+    pub fn physical_device(&self, physical: u32) -> Result<Visible, CUresult> {
+        let ordinal = self.visible.iter().position(|&visible| visible == physical);
+        self.device(ordinal.and_then(|ordinal| i32::try_from(ordinal).ok()).ok_or(CUresult::ERROR_INVALID_DEVICE)?)
+    }
+
     /// Charges bytes of a device to this process.
     pub fn charge(&self, physical: u32, bytes: u64) -> Result<(), Shortage> {
         self.state.charge(self.row, physical, bytes)

@@ -1,11 +1,12 @@
 //! Streams: work runs when it is enqueued, which every ordering of a real device allows, save one thing: host functions.
 //!
 //! Owns: handles, flags and priorities; host functions, which run on a thread of their own because they may wait for the
-//! program. What is enqueued behind a host function waits for it before it runs. Refuses: capture.
+//! program. What is enqueued behind a host function waits for it before it runs. Refuses: work of a stream that captures ([`capture`]).
 //!
 //! Limit: a program that enqueues work behind a host function and only then does what the host function waits for would
 //! stop here, and not on a real device.
 
+use crate::capture;
 use crate::error::{CUresult, Status};
 use crate::lock::Lock;
 use crate::registry::{Handle, Registry};
@@ -129,9 +130,16 @@ pub fn find(handle: Handle) -> Result<Arc<Stream>, CUresult> {
     }
 }
 
+/// The stream with this handle, for work that a capture cannot take.
+pub fn uncaptured(handle: Handle) -> Result<Arc<Stream>, CUresult> {
+    let stream = find(handle)?;
+    capture::refuse(handle, CUresult::NOT_SIMULATED)?;
+    Ok(stream)
+}
+
 /// The stream with this handle after all work before the caller's is done. The default streams wait for every stream.
 pub fn ordered(handle: Handle) -> Result<Arc<Stream>, CUresult> {
-    let stream = find(handle)?;
+    let stream = uncaptured(handle)?;
     match handle {
         0 | LEGACY | PER_THREAD => finish_all(),
         _ => stream.finish(),
@@ -141,7 +149,9 @@ pub fn ordered(handle: Handle) -> Result<Arc<Stream>, CUresult> {
 
 /// Destroys a stream; its work goes on.
 pub fn destroy(handle: Handle) -> Status {
-    STREAMS.remove(handle).map(|_| ())
+    STREAMS.remove(handle)?;
+    capture::forget(handle);
+    Ok(())
 }
 
 /// Destroys the streams of a context.

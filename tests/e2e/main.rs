@@ -15,6 +15,7 @@
 //! | `keep.rs` | `run --keep`: what is kept, what is summed, and that both are said |
 //! | `loaders.rs` | programs of other loaders (musl, 32 bits, an old glibc) and of sanitizers |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
+//! | `elsewhere.rs` | memory that counts elsewhere: captured graphs, imports of processes, pools, handles and interfaces, multicast |
 //! | `programs.rs` | several processes and devices; an allocator that declares its blocks |
 //! | `names.rs` | what processes are called, by multiprocessing and by themselves |
 //! | `launchers.rs` | mpirun around memscope and inside it; several profiles as one job |
@@ -47,6 +48,7 @@ mod caching;
 mod claims;
 mod config;
 mod diff;
+mod elsewhere;
 mod gui;
 mod harmless;
 mod house;

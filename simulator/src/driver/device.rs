@@ -1,10 +1,10 @@
 //! Devices: count, names, UUIDs, attributes, peers.
 
-use super::{Out, store, store_text, text};
+use super::{Out, given, store, store_text, text};
 use crate::device::{self, attribute};
 use crate::error::{CUresult, Status};
 use crate::process::process;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint};
 
 fn bus_text(physical: u32) -> String {
     format!("0000:{:02x}:00.0", device::pci_bus(physical))
@@ -93,8 +93,12 @@ exports! {
         process()?.device(device)?;
         store(value, crate::graph::attribute(device, number)?)
     }
-    11040 fn cuDeviceSetGraphMemAttribute(device: c_int, _number: c_int, _value: *const c_void) {
-        process()?.device(device).map(|_| ())
+    11040 fn cuDeviceSetGraphMemAttribute(device: c_int, number: c_int, value: Option<&u64>) {
+        process()?.device(device)?;
+        match given(value)? {
+            0 => crate::graph::reset(device, number),
+            _ => Err(CUresult::ERROR_INVALID_VALUE),
+        }
     }
     11040 fn cuDeviceGraphMemTrim(device: c_int) {
         let process = process()?;

@@ -21,13 +21,23 @@ struct Parameters {
     address: u64,
 }
 
+/// CUDA_GRAPH_INSTANTIATE_PARAMS.
+#[repr(C)]
+struct Instantiation {
+    flags: u64,
+    upload_stream: Handle,
+    failed_node: Handle,
+    result: c_int,
+}
+
 exports! {
     10000 fn cuGraphCreate(handle: Out<'_, Handle>, flags: c_uint) {
         let handle = given(handle)?;
         if flags != 0 {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
-        handle.write(graph::create()?);
+        let context = context::current()?;
+        handle.write(graph::create(&context));
         Ok(())
     }
     10000 fn cuGraphDestroy(handle: Handle) { process()?; graph::destroy(handle) }
@@ -57,11 +67,20 @@ exports! {
         executable: Out<'_, Handle>, handle: Handle, _node: *mut c_void, _text: *mut c_void, _bytes: usize,
     ) {
         process()?;
-        store(executable, graph::instantiate(handle)?)
+        store(executable, graph::instantiate(handle, 0)?)
     }
-    11040 fn cuGraphInstantiateWithFlags(executable: Out<'_, Handle>, handle: Handle, _flags: u64) {
+    11040 fn cuGraphInstantiateWithFlags(executable: Out<'_, Handle>, handle: Handle, flags: u64) {
         process()?;
-        store(executable, graph::instantiate(handle)?)
+        store(executable, graph::instantiate(handle, flags)?)
+    }
+    12000 fn cuGraphInstantiateWithParams(
+        executable: Out<'_, Handle>, handle: Handle, parameters: Option<&mut Instantiation>,
+    ) also cuGraphInstantiateWithParams_ptsz {
+        process()?;
+        let (executable, parameters) = (given(executable)?, given(parameters)?);
+        executable.write(graph::instantiate(handle, parameters.flags)?);
+        (parameters.failed_node, parameters.result) = (0, 0);
+        Ok(())
     }
     11010 fn cuGraphUpload(executable: Handle, stream: Handle) also cuGraphUpload_ptsz {
         stream::ordered(stream)?;

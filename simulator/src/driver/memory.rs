@@ -1,13 +1,13 @@
 //! Allocating and freeing: device, managed and pinned memory.
 
 use super::{Out, given, store, store_if};
-use crate::context;
 use crate::error::{CUresult, Status};
-use crate::memory::{Kind, MEMORY, host};
+use crate::memory::{Import, Kind, MEMORY, host};
 use crate::process::process;
 use crate::registry::Handle;
-use crate::{registry, stream};
-use std::ffi::{c_int, c_uint, c_void};
+use crate::stream;
+use crate::{capture, context, graph};
+use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 
 /// Rows of pitched memory begin at multiples of this.
@@ -24,10 +24,37 @@ pub(super) fn context_of(stream: Handle) -> Result<Arc<context::Context>, CUresu
 /// Frees device memory; a null address is no memory, and freeing it does nothing.
 fn free(address: u64) -> Status {
     let process = process()?;
-    if address == 0 || crate::graph::free(address) {
+    if address == 0 || graph::free(address) {
         return Ok(());
     }
-    MEMORY.lock().free(process, address, |kind| matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed))
+    MEMORY.lock().free(process, address, |kind| {
+        matches!(kind, Kind::Device | Kind::Pool(_) | Kind::Managed | Kind::Imported(Import::Pointer | Import::Buffer))
+    })
+}
+
+/// Allocates from a pool, or from the current one of the stream's device; in a capturing stream that is a node of a graph.
+fn allocate_in_order(address: Out<'_, u64>, bytes: u64, pool: Option<Handle>, stream: Handle) -> Status {
+    let address = given(address)?;
+    let (process, context) = (process()?, context_of(stream)?);
+    let pool = {
+        let mut memory = MEMORY.lock();
+        match pool {
+            Some(pool) if memory.pools.ordinal(pool)? != context.device.ordinal => {
+                return Err(CUresult::ERROR_INVALID_VALUE);
+            }
+            Some(pool) => pool,
+            None => memory.pools.current_of(context.device.ordinal, context.device.physical),
+        }
+    };
+    let planned = capture::add(stream, |graph| graph::add_allocation(&context, graph, bytes))?;
+    address.write(match planned {
+        Some((_, planned)) => planned,
+        None => {
+            capture::refuse(stream, CUresult::NOT_SIMULATED)?;
+            MEMORY.lock().allocate(process, &context, bytes, Kind::Pool(pool))?
+        }
+    });
+    Ok(())
 }
 
 fn free_on_host(address: u64) -> Status {
@@ -55,6 +82,7 @@ exports! {
     3020 fn cuMemAlloc_v2(address: Out<'_, u64>, bytes: usize) {
         let address = given(address)?;
         let context = context::current()?;
+        capture::refuse_unsafe()?;
         address.write(MEMORY.lock().allocate(process()?, &context, bytes as u64, Kind::Device)?);
         Ok(())
     }
@@ -66,6 +94,7 @@ exports! {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         let context = context::current()?;
+        capture::refuse_unsafe()?;
         let row = width.checked_next_multiple_of(PITCH).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         let bytes = row.checked_mul(height).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         address.write(MEMORY.lock().allocate(process()?, &context, bytes as u64, Kind::Device)?);
@@ -81,30 +110,26 @@ exports! {
         address.write(MEMORY.lock().allocate(process()?, &context, bytes as u64, Kind::Managed)?);
         Ok(())
     }
-    3020 fn cuMemFree_v2(address: u64) { stream::finish_all(); free(address) }
+    3020 fn cuMemFree_v2(address: u64) {
+        capture::refuse_unsafe()?;
+        stream::finish_all();
+        free(address)
+    }
     11020 fn cuMemAllocAsync(address: Out<'_, u64>, bytes: usize, stream: Handle) also cuMemAllocAsync_ptsz {
-        let address = given(address)?;
-        let (process, context) = (process()?, context_of(stream)?);
-        let mut memory = MEMORY.lock();
-        let pool = memory.pools.current_of(context.device.ordinal, context.device.physical);
-        address.write(memory.allocate(process, &context, bytes as u64, Kind::Pool(pool))?);
-        Ok(())
+        allocate_in_order(address, bytes as u64, None, stream)
     }
     11020 fn cuMemAllocFromPoolAsync(
         address: Out<'_, u64>, bytes: usize, pool: Handle, stream: Handle,
     ) also cuMemAllocFromPoolAsync_ptsz {
-        let address = given(address)?;
-        let (process, context) = (process()?, context_of(stream)?);
-        let mut memory = MEMORY.lock();
-        if memory.pools.ordinal(pool)? != context.device.ordinal {
-            return Err(CUresult::ERROR_INVALID_VALUE);
-        }
-        address.write(memory.allocate(process, &context, bytes as u64, Kind::Pool(pool))?);
-        Ok(())
+        allocate_in_order(address, bytes as u64, Some(pool), stream)
     }
     11020 fn cuMemFreeAsync(address: u64, stream: Handle) also cuMemFreeAsync_ptsz {
-        stream::ordered(stream)?;
-        free(address)
+        process()?;
+        if capture::add(stream, |graph| graph::add_free(graph, address))?.is_none() {
+            stream::ordered(stream)?;
+            free(address)?;
+        }
+        Ok(())
     }
     3020 fn cuMemAllocHost_v2(pointer: Out<'_, u64>, bytes: usize) {
         let pointer = given(pointer)?;
@@ -163,30 +188,7 @@ exports! {
         stream::ordered(stream)?;
         managed(address, bytes)
     }
-    4010 fn cuIpcGetMemHandle(_handle: *mut c_void, address: u64) {
-        // Device memory is private to its process here; virtual memory can be exported as a descriptor instead.
-        process()?;
-        MEMORY.lock().region(address).ok_or(CUresult::ERROR_INVALID_VALUE)?;
-        Err(CUresult::NOT_SIMULATED)
-    }
-    11000 fn cuIpcOpenMemHandle_v2(_address: Out<'_, u64>, _handle: IpcHandle, _flags: c_uint) {
-        process()?;
-        Err(CUresult::NOT_SIMULATED)
-    }
-    4010 fn cuIpcCloseMemHandle(_address: u64) { process()?; Err(CUresult::ERROR_INVALID_VALUE) }
-    4010 fn cuIpcGetEventHandle(_handle: *mut c_void, _event: registry::Handle) {
-        process()?;
-        Err(CUresult::NOT_SIMULATED)
-    }
-    4010 fn cuIpcOpenEventHandle(_event: Out<'_, Handle>, _handle: IpcHandle) {
-        process()?;
-        Err(CUresult::NOT_SIMULATED)
-    }
 }
-
-/// CUipcMemHandle and CUipcEventHandle, passed by value.
-#[repr(C)]
-struct IpcHandle([u8; 64]);
 
 /// Advice and prefetches are for managed memory, which lives on the host here: nothing moves.
 fn managed(address: u64, bytes: usize) -> Status {

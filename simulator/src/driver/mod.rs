@@ -137,31 +137,37 @@ mod copy;
 mod device;
 mod event;
 mod execution;
+mod external;
 mod fill;
 mod graph;
 mod initialisation;
+mod interprocess;
 mod library;
 mod memory;
 mod module;
+mod multicast;
 mod pointer;
 mod pool;
 mod stream;
 mod unsupported;
 mod virtual_memory;
 
-static TABLES: [&[Export]; 17] = [
+static TABLES: [&[Export]; 20] = [
     array::EXPORTS,
     context::EXPORTS,
     copy::EXPORTS,
     device::EXPORTS,
     event::EXPORTS,
     execution::EXPORTS,
+    external::EXPORTS,
     fill::EXPORTS,
     graph::EXPORTS,
     initialisation::EXPORTS,
+    interprocess::EXPORTS,
     library::EXPORTS,
     memory::EXPORTS,
     module::EXPORTS,
+    multicast::EXPORTS,
     pointer::EXPORTS,
     pool::EXPORTS,
     stream::EXPORTS,

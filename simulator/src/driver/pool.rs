@@ -8,6 +8,9 @@ use crate::process::process;
 use crate::registry::Handle;
 use std::ffi::{c_int, c_uint, c_void};
 
+/// CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.
+pub const DESCRIPTOR: c_int = 1;
+
 /// CUmemLocation: kind (1 is a device) and number.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -76,10 +79,13 @@ exports! {
         if properties.allocation_type != 1 {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
-        if properties.handle_types != 0 {
-            return Err(CUresult::NOT_SIMULATED);
-        }
-        pool.write(MEMORY.lock().pools.create(device.ordinal, device.physical, properties.limit as u64));
+        let is_exportable = match properties.handle_types {
+            0 => false,
+            DESCRIPTOR => true,
+            _ => return Err(CUresult::NOT_SIMULATED),
+        };
+        let mut memory = MEMORY.lock();
+        pool.write(memory.pools.create(device.ordinal, device.physical, properties.limit as u64, is_exportable));
         Ok(())
     }
     11020 fn cuMemPoolDestroy(pool: Handle) { MEMORY.lock().pools.destroy(process()?, pool) }

@@ -19,7 +19,7 @@ macro_rules! unsupported {
 unsupported! {
     10000:
         cuArrayGetPlane cuArrayGetSparseProperties cuCtxAttach cuCtxDetach cuCtxGetExecAffinity
-        cuDestroyExternalMemory cuDestroyExternalSemaphore cuExternalMemoryGetMappedBuffer
+        cuDestroyExternalSemaphore
         cuExternalMemoryGetMappedMipmappedArray cuFuncSetBlockShape cuFuncSetSharedSize cuGraphAddChildGraphNode
         cuGraphAddDependencies cuGraphAddEventRecordNode cuGraphAddEventWaitNode
         cuGraphAddExternalSemaphoresSignalNode cuGraphAddExternalSemaphoresWaitNode cuGraphAddHostNode
@@ -41,10 +41,9 @@ unsupported! {
         cuGraphNodeGetType cuGraphReleaseUserObject cuGraphRemoveDependencies cuGraphRetainUserObject
         cuGraphicsMapResources cuGraphicsResourceGetMappedMipmappedArray cuGraphicsResourceGetMappedPointer_v2
         cuGraphicsResourceSetMapFlags_v2 cuGraphicsSubResourceGetMappedArray cuGraphicsUnmapResources
-        cuGraphicsUnregisterResource cuImportExternalMemory cuImportExternalSemaphore cuLaunch cuLaunchGrid
+        cuGraphicsUnregisterResource cuImportExternalSemaphore cuLaunch cuLaunchGrid
         cuLaunchGridAsync cuLinkAddData_v2 cuLinkAddFile_v2 cuLinkComplete cuLinkCreate_v2 cuLinkDestroy
-        cuMemMapArrayAsync cuMemPoolExportPointer cuMemPoolExportToShareableHandle cuMemPoolImportFromShareableHandle
-        cuMemPoolImportPointer
+        cuMemMapArrayAsync
         cuMipmappedArrayGetSparseProperties cuModuleGetSurfRef cuModuleGetTexRef cuParamSetSize cuParamSetTexRef
         cuParamSetf cuParamSeti cuParamSetv cuSignalExternalSemaphoresAsync cuStreamBatchMemOp cuStreamGetAttribute
         cuStreamSetAttribute cuStreamUpdateCaptureDependencies cuStreamWaitValue32 cuStreamWaitValue64
@@ -68,18 +67,16 @@ unsupported! {
         cuOccupancyMaxActiveClusters;
     12000:
         cuGraphAddKernelNode_v2 cuGraphExecGetFlags cuGraphExecKernelNodeSetParams_v2 cuGraphExecUpdate_v2
-        cuGraphInstantiateWithParams cuGraphKernelNodeGetParams_v2 cuGraphKernelNodeSetParams_v2
+        cuGraphKernelNodeGetParams_v2 cuGraphKernelNodeSetParams_v2
         cuLibraryGetUnifiedFunction cuTensorMapEncodeIm2col cuTensorMapEncodeTiled cuTensorMapReplaceAddress;
     12010:
-        cuCoredumpGetAttribute cuCoredumpGetAttributeGlobal cuCoredumpSetAttribute cuCoredumpSetAttributeGlobal
-        cuMulticastAddDevice cuMulticastBindAddr cuMulticastBindMem cuMulticastCreate cuMulticastGetGranularity
-        cuMulticastUnbind;
+        cuCoredumpGetAttribute cuCoredumpGetAttributeGlobal cuCoredumpSetAttribute cuCoredumpSetAttributeGlobal;
     12020:
         cuGraphAddNode cuGraphExecNodeSetParams cuGraphNodeSetParams;
     12030:
         cuGraphAddDependencies_v2 cuGraphAddNode_v2 cuGraphConditionalHandleCreate cuGraphGetEdges_v2
         cuGraphNodeGetDependencies_v2 cuGraphNodeGetDependentNodes_v2 cuGraphRemoveDependencies_v2
-        cuStreamBeginCaptureToGraph cuStreamUpdateCaptureDependencies_v2;
+        cuStreamUpdateCaptureDependencies_v2;
     12040:
         cuCtxFromGreenCtx cuCtxGetDevResource cuDevResourceGenerateDesc cuDevSmResourceSplitByCount
         cuDeviceGetDevResource cuDeviceRegisterAsyncNotification cuDeviceUnregisterAsyncNotification cuGreenCtxCreate

@@ -1,16 +1,14 @@
 //! Virtual memory management.
 
-use super::pool::Location;
+use super::pool::{DESCRIPTOR, Location};
 use super::{Out, given, store};
 use crate::error::{CUresult, Status};
 use crate::memory::MEMORY;
-use crate::memory::virtual_memory::GRANULARITY;
+use crate::memory::virtual_memory::{GRANULARITY, Released};
 use crate::process::process;
 use crate::stream;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
-/// CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.
-const DESCRIPTOR: c_int = 1;
 /// CU_MEM_ALLOCATION_TYPE_PINNED.
 const PINNED: c_int = 1;
 
@@ -42,7 +40,8 @@ fn checked(properties: Option<&Properties>) -> Result<&Properties, CUresult> {
     }
 }
 
-fn release(charges: impl IntoIterator<Item = (u32, u64)>) -> Status {
+/// Gives back what handles that nobody holds any more were charged.
+pub(super) fn release(charges: Released) -> Status {
     let process = process()?;
     for (physical, bytes) in charges {
         process.release(physical, bytes);
@@ -149,9 +148,9 @@ exports! {
         if kind != DESCRIPTOR {
             return Err(CUresult::ERROR_NOT_SUPPORTED);
         }
-        let device = crate::context::current()?.device;
-        let imported = MEMORY.lock().virtual_memory.import(shared as c_int, device.physical, device.ordinal)?;
-        store(handle, imported)
+        let process = process()?;
+        let ordinal = |physical| Ok(process.physical_device(physical)?.ordinal);
+        store(handle, MEMORY.lock().virtual_memory.import(shared as c_int, ordinal)?)
     }
     10020 fn cuMemGetAllocationPropertiesFromHandle(properties: Out<'_, Properties>, handle: u64) {
         process()?;

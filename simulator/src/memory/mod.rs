@@ -7,7 +7,10 @@
 pub mod address_space;
 pub mod array;
 pub mod host;
+mod import;
+mod multicast;
 pub mod pool;
+pub mod shared;
 pub mod virtual_memory;
 
 use crate::context::Context;
@@ -18,6 +21,7 @@ use crate::registry::Handle;
 use crate::side_table::SideTable;
 use address_space::AddressSpace;
 use pool::Pools;
+use shared::{Share, Shared};
 use std::collections::BTreeMap;
 use virtual_memory::VirtualMemory;
 
@@ -45,6 +49,8 @@ pub enum Kind {
     Global,
     /// What a node of a graph allocates: charged while a launch holds it, not to be freed by address.
     Graph,
+    /// Memory that is not this process's, nor charged to it.
+    Imported(Import),
     /// Pinned host memory of ours (cuMemHostAlloc) with its flags.
     Host(u32),
     /// Pinned host memory of the program (cuMemHostRegister) with its flags.
@@ -56,6 +62,17 @@ impl Kind {
     pub fn on_host(self) -> bool {
         matches!(self, Kind::Managed | Kind::Host(_) | Kind::Registered(_))
     }
+}
+
+/// How memory of another process or interface came here, or goes there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Import {
+    /// cuIpcGetMemHandle, cuIpcOpenMemHandle; freed by cuIpcCloseMemHandle.
+    Handle,
+    /// cuMemPoolExportPointer, cuMemPoolImportPointer; freed as other memory is.
+    Pointer,
+    /// cuExternalMemoryGetMappedBuffer; freed as other memory is.
+    Buffer,
 }
 
 /// A live allocation.
@@ -89,6 +106,9 @@ pub struct Memory {
     pub virtual_memory: VirtualMemory,
     /// Small writes of a memory-only run.
     pub side_table: SideTable,
+    shared: Shared,
+    /// Address of what was opened, and how often.
+    opened: BTreeMap<Share, (u64, u32)>,
     next_id: u64,
 }
 
@@ -100,6 +120,8 @@ pub static MEMORY: Lock<Memory> = Lock::new(Memory {
     pools: Pools::new(),
     virtual_memory: VirtualMemory::new(),
     side_table: SideTable::new(),
+    shared: Shared::new(),
+    opened: BTreeMap::new(),
     next_id: 1,
 });
 
@@ -177,8 +199,14 @@ impl Memory {
         match allocation.kind {
             Kind::Host(_) => host::unmap(address, allocation.reach),
             Kind::Registered(_) => {}
+            Kind::Imported(_) => {
+                shared::unmap(address, allocation.reach);
+                self.opened.retain(|_, (opened, _)| *opened != address);
+            }
             _ => {
-                if crate::process::computes() || allocation.kind == Kind::Managed {
+                if self.shared.take_back(address, allocation.reach) {
+                    // Fresh pages.
+                } else if crate::process::computes() || allocation.kind == Kind::Managed {
                     discard(process, address, &allocation);
                 }
                 self.space(allocation.bytes).give_back(address, allocation.reach);

@@ -2,8 +2,9 @@
 //!
 //! Owns: what a pool uses and what it keeps reserved. A pool keeps freed bytes up to its release threshold (0 unless
 //! set), as documented; what is above goes back at once rather than at the next synchronisation, which a program cannot
-//! tell apart. Refuses: addresses.
+//! tell apart. A pool of another process gives nothing here: it is a name for pointers that are imported. Refuses: addresses.
 
+use super::shared::Share;
 use crate::error::{CUresult, Status};
 use crate::process::Process;
 use crate::registry::{Handle, new_handle};
@@ -29,6 +30,9 @@ struct Pool {
     limit: u64,
     destroyed: bool,
     reuse: [i32; 3],
+    is_exportable: bool,
+    /// Whose it is, if it was imported.
+    origin: Option<Share>,
 }
 
 /// The pools of this process.
@@ -45,7 +49,7 @@ impl Pools {
     }
 
     /// Makes a pool on a device. `limit` is its largest size in bytes; 0 for none.
-    pub fn create(&mut self, ordinal: i32, physical: u32, limit: u64) -> Handle {
+    pub fn create(&mut self, ordinal: i32, physical: u32, limit: u64, is_exportable: bool) -> Handle {
         let handle = new_handle();
         let pool = Pool {
             physical,
@@ -58,9 +62,34 @@ impl Pools {
             limit,
             destroyed: false,
             reuse: [1; 3],
+            is_exportable,
+            origin: None,
         };
         self.pools.insert(handle, pool);
         handle
+    }
+
+    /// Takes in a pool that a process shares.
+    pub fn import(&mut self, ordinal: i32, physical: u32, origin: Share) -> Handle {
+        let handle = self.create(ordinal, physical, 0, false);
+        if let Some(pool) = self.pools.get_mut(&handle) {
+            pool.origin = Some(origin);
+        }
+        handle
+    }
+
+    /// What tells another process of a pool that was made for that, else CUDA_ERROR_INVALID_VALUE.
+    pub fn share(&mut self, handle: Handle) -> Result<Share, CUresult> {
+        let pool = self.find(handle)?;
+        if !pool.is_exportable {
+            return Err(CUresult::ERROR_INVALID_VALUE);
+        }
+        Ok(Share::of_pool(handle as u64, pool.physical))
+    }
+
+    /// Whose an imported pool is, else CUDA_ERROR_INVALID_VALUE.
+    pub fn origin(&mut self, handle: Handle) -> Result<Share, CUresult> {
+        self.find(handle)?.origin.ok_or(CUresult::ERROR_INVALID_VALUE)
     }
 
     /// The device's default pool.
@@ -68,7 +97,7 @@ impl Pools {
         if let Some(&handle) = self.defaults.get(&ordinal) {
             return handle;
         }
-        let handle = self.create(ordinal, physical, 0);
+        let handle = self.create(ordinal, physical, 0, false);
         self.defaults.insert(ordinal, handle);
         handle
     }
@@ -83,7 +112,8 @@ impl Pools {
 
     /// Makes a pool the current one of a device.
     pub fn set_current(&mut self, ordinal: i32, handle: Handle) -> Status {
-        if self.find(handle)?.ordinal != ordinal {
+        let pool = self.find(handle)?;
+        if pool.ordinal != ordinal || pool.origin.is_some() {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         self.current.insert(ordinal, handle);
@@ -111,7 +141,7 @@ impl Pools {
     /// Takes bytes for an allocation: first of what the pool keeps, then of the device.
     pub fn take(&mut self, process: &Process, handle: Handle, bytes: u64) -> Status {
         let pool = self.find(handle)?;
-        if pool.destroyed {
+        if pool.destroyed || pool.origin.is_some() {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         if pool.limit > 0 && pool.used.saturating_add(bytes) > pool.limit {

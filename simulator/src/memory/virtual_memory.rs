@@ -2,10 +2,12 @@
 //!
 //! Owns: cuMemAddressReserve, cuMemCreate, cuMemMap and their undoing. A physical allocation is a memory file without
 //! pages, so that it can be mapped twice and handed to another process as a descriptor; it is charged to the process
-//! that made it. Refuses: multicast and compression.
+//! that made it. A multicast object is a physical allocation without bytes of its own ([`super::multicast`]). Refuses:
+//! compression.
 
 use super::Region;
 use super::address_space::reserve_with;
+use super::multicast::Team;
 use crate::error::{CUresult, Status};
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -13,19 +15,25 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// Unit of sizes, addresses and offsets, bytes.
 pub const GRANULARITY: u64 = 2 << 20;
 
+/// Name of an allocation's file, before the number of its device.
+const NAME: &str = "memscope-simulator-device-";
+
 /// A physical allocation.
 pub struct Physical {
     /// Bytes, a multiple of [`GRANULARITY`].
     pub bytes: u64,
-    /// Bytes charged to this process; 0 for an imported one.
+    /// Bytes charged to this process; 0 for an imported one and a multicast object.
     pub charged: u64,
     /// The device's number in the shared state.
     pub physical: u32,
     /// The device's CUDA ordinal.
     pub ordinal: i32,
+    /// What is bound to it, of a multicast object.
+    pub(super) team: Option<Team>,
     file: OwnedFd,
     references: u32,
-    mappings: u32,
+    /// Mappings of it, and of memory also the multicast objects that it is bound to.
+    pub(super) mappings: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -38,12 +46,12 @@ struct Mapping {
 /// The virtual memory of this process.
 pub struct VirtualMemory {
     reservations: BTreeMap<u64, u64>,
-    handles: BTreeMap<u64, Physical>,
+    pub(super) handles: BTreeMap<u64, Physical>,
     mappings: BTreeMap<u64, Mapping>,
 }
 
-/// What a released handle gives back: bytes charged, of which device.
-pub type Released = Option<(u32, u64)>;
+/// What handles that nobody holds any more give back: bytes charged, of which device.
+pub type Released = Vec<(u32, u64)>;
 
 impl VirtualMemory {
     /// Nothing reserved, nothing mapped.
@@ -76,20 +84,36 @@ impl VirtualMemory {
 
     /// Makes a physical allocation; the caller has charged `bytes`.
     pub fn create(&mut self, bytes: u64, physical: u32, ordinal: i32) -> Result<u64, CUresult> {
+        self.make((bytes, bytes), physical, ordinal, None)
+    }
+
+    /// Makes what has `bytes` bytes of addresses, of which so many are charged.
+    pub(super) fn make(
+        &mut self,
+        (bytes, charged): (u64, u64),
+        physical: u32,
+        ordinal: i32,
+        team: Option<Team>,
+    ) -> Result<u64, CUresult> {
+        let name = std::ffi::CString::new(format!("{NAME}{physical}")).map_err(|_| CUresult::ERROR_UNKNOWN)?;
         // SAFETY: the name is a terminated string; the descriptor is ours alone.
         let file = unsafe {
-            let number = libc::memfd_create(c"memscope-simulator".as_ptr(), libc::MFD_CLOEXEC);
+            let number = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
             if number < 0 || libc::ftruncate(number, bytes as libc::off_t) != 0 {
                 return Err(CUresult::ERROR_OPERATING_SYSTEM);
             }
             OwnedFd::from_raw_fd(number)
         };
-        Ok(self.add(Physical { bytes, charged: bytes, physical, ordinal, file, references: 1, mappings: 0 }))
+        Ok(self.add(Physical { bytes, charged, physical, ordinal, team, file, references: 1, mappings: 0 }))
     }
 
     /// A descriptor with which another process can import the allocation.
     pub fn export(&self, handle: u64) -> Result<RawFd, CUresult> {
-        let file = &self.handles.get(&handle).ok_or(CUresult::ERROR_INVALID_VALUE)?.file;
+        let physical = self.physical(handle)?;
+        if physical.team.is_some() {
+            return Err(CUresult::NOT_SIMULATED);
+        }
+        let file = &physical.file;
         // SAFETY: the descriptor is open; the copy belongs to the program.
         match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0) } {
             number if number < 0 => Err(CUresult::ERROR_OPERATING_SYSTEM),
@@ -97,8 +121,19 @@ impl VirtualMemory {
         }
     }
 
-    /// Takes in an allocation that another process (or this one) exported.
-    pub fn import(&mut self, descriptor: RawFd, physical: u32, ordinal: i32) -> Result<u64, CUresult> {
+    /// Takes in an allocation that another process (or this one) exported. `ordinal` says which device here is the one with a
+    /// number of the shared state.
+    pub fn import(
+        &mut self,
+        descriptor: RawFd,
+        ordinal: impl FnOnce(u32) -> Result<i32, CUresult>,
+    ) -> Result<u64, CUresult> {
+        let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}"));
+        let name = link.map_err(|_| CUresult::ERROR_INVALID_VALUE)?.to_string_lossy().into_owned();
+        let number = name.strip_prefix("/memfd:").and_then(|name| name.strip_prefix(NAME));
+        let number = number.and_then(|number| number.split(' ').next()?.parse().ok());
+        let physical: u32 = number.ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        let ordinal = ordinal(physical)?;
         // SAFETY: fcntl refuses a number that is no descriptor; the copy is ours alone.
         let number = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0) };
         if number < 0 {
@@ -111,7 +146,8 @@ impl VirtualMemory {
             return Err(CUresult::ERROR_INVALID_VALUE);
         }
         let file = OwnedFd::from(file);
-        Ok(self.add(Physical { bytes, charged: 0, physical, ordinal, file, references: 1, mappings: 0 }))
+        let team = None;
+        Ok(self.add(Physical { bytes, charged: 0, physical, ordinal, team, file, references: 1, mappings: 0 }))
     }
 
     fn add(&mut self, physical: Physical) -> u64 {
@@ -143,6 +179,10 @@ impl VirtualMemory {
     /// Maps all of a handle at reserved addresses; not accessible until [`VirtualMemory::set_access`].
     pub fn map(&mut self, address: u64, bytes: u64, offset: u64, handle: u64) -> Status {
         let physical = self.physical(handle)?;
+        if physical.team.as_ref().is_some_and(|team| !team.is_complete()) {
+            // It would wait for the others.
+            return Err(CUresult::NOT_SIMULATED);
+        }
         let aligned = [address, bytes, offset].iter().all(|value| value.is_multiple_of(GRANULARITY));
         let inside = self.reservations.range(..=address).next_back();
         let inside = inside.is_some_and(|(&start, &length)| address + bytes <= start + length);
@@ -159,17 +199,14 @@ impl VirtualMemory {
         Ok(())
     }
 
-    /// Unmaps whole mappings. Returns what is given back by handles that nobody holds any more.
-    pub fn unmap(&mut self, address: u64, bytes: u64) -> Result<Vec<(u32, u64)>, CUresult> {
+    /// Unmaps whole mappings.
+    pub fn unmap(&mut self, address: u64, bytes: u64) -> Result<Released, CUresult> {
         let whole = self.whole_mappings(address, bytes).ok_or(CUresult::ERROR_INVALID_VALUE)?;
         place(address, bytes, None)?;
         let mut released = Vec::new();
         for start in whole {
             let Some(mapping) = self.mappings.remove(&start) else { continue };
-            if let Some(physical) = self.handles.get_mut(&mapping.handle) {
-                physical.mappings -= 1;
-            }
-            released.extend(self.drop_unused(mapping.handle));
+            released.extend(self.unuse(mapping.handle));
         }
         Ok(released)
     }
@@ -211,10 +248,32 @@ impl VirtualMemory {
         (at == end && !starts.is_empty()).then_some(starts)
     }
 
-    fn drop_unused(&mut self, handle: u64) -> Released {
-        let unused = self.handles.get(&handle).is_some_and(|held| held.references == 0 && held.mappings == 0);
-        let physical = if unused { self.handles.remove(&handle)? } else { return None };
-        (physical.charged > 0).then_some((physical.physical, physical.charged))
+    pub(super) fn drop_unused(&mut self, handle: u64) -> Released {
+        let is_unused = self.handles.get(&handle).is_some_and(|held| held.references == 0 && held.mappings == 0);
+        let removed = if is_unused { self.handles.remove(&handle) } else { None };
+        let Some(physical) = removed else { return Vec::new() };
+        let mut released = Vec::new();
+        if physical.charged > 0 {
+            released.push((physical.physical, physical.charged));
+        }
+        for memory in physical.team.iter().flat_map(Team::memory) {
+            released.extend(self.unuse(memory));
+        }
+        released
+    }
+
+    /// Drops a use of memory by a mapping or a multicast object.
+    pub(super) fn unuse(&mut self, handle: u64) -> Released {
+        if let Some(physical) = self.handles.get_mut(&handle) {
+            physical.mappings -= 1;
+        }
+        self.drop_unused(handle)
+    }
+
+    /// Handle and place in it of what is mapped at `address`.
+    pub(super) fn mapped(&self, address: u64) -> Result<(u64, u64), CUresult> {
+        let (start, mapping) = self.mapping(address).ok_or(CUresult::ERROR_INVALID_VALUE)?;
+        Ok((mapping.handle, address - start))
     }
 }
 

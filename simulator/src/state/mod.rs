@@ -18,7 +18,7 @@ mod file;
 mod identity;
 
 pub use accounting::{Row, Shortage};
-pub use identity::Identity;
+pub use identity::{Identity, is_running};
 
 use memscope_wire::device::{Device, MAX_DEVICES};
 use std::cell::UnsafeCell;

@@ -28,15 +28,17 @@ fn a_long_run_is_summed_and_its_end_is_kept() {
     assert!(!refused.status.success());
     assert!(stderr(&refused).contains("is summed only"), "{}", stderr(&refused));
     assert!(place.run(&format!("report p.mscope --at time:{}", begin * 1.001)).status.success());
-    // As it is asked for is how it is written; what all fits into is not shortened.
+    // As it is asked for is how it is written; what all fits into is not shortened, and that is said.
     let (_, report) = place.record(&format!("--keep peaks -- {} 1 100 0", program.display()));
-    assert!(report.get("kept").is_none() && number(&report, "/totals/blocks") == 100, "{report}");
+    assert_eq!((number(&report, "/kept/summed"), number(&report, "/totals/blocks")), (0, 100), "{report}");
+    let text = stdout(&place.run("report p.mscope"));
+    assert!(text.contains("kept: all; the run was too short for peaks to drop anything"), "{text}");
 }
 
 #[test]
 fn what_cannot_be_kept_is_refused_before_the_start() {
     let place = Place::new();
-    for (keep, said) in [("last:0", "keeps nothing"), ("steps:5..2", "write steps:2..5"), ("all", "write last:10m")] {
+    for (keep, said) in [("last:0", "keeps nothing"), ("steps:5..2", "write steps:2..5"), ("most", "write last:10m")] {
         let output = place.run(&format!("run --keep {keep} -- touch started"));
         assert_eq!(output.status.code(), Some(2), "{keep}");
         assert!(stderr(&output).contains(said), "{keep}: {}", stderr(&output));

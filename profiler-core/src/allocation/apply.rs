@@ -75,6 +75,9 @@ impl Model {
     /// Begins with what a checkpoint says of what was before.
     fn carry(&mut self, checkpoint: &Checkpoint) -> Changes {
         match checkpoint.body::<CheckpointBody<Model, Carried>>() {
+            Ok(body) if !(body.model.is_sound() && body.carried.walk.is_of(&body.model)) => {
+                self.journal_truncated("the sums of what is not kept do not fit together");
+            }
             Ok(body) => {
                 let (symbols, truncated) = (self.symbols.take(), self.truncated.take());
                 *self = body.model;

@@ -25,6 +25,7 @@ mod registration;
 mod retry;
 mod row;
 mod simulation;
+mod sound;
 mod stacks;
 mod written;
 

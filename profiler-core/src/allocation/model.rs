@@ -87,6 +87,11 @@ impl Numbers {
     pub fn value(&self, position: u32) -> u64 {
         self.values.get(position as usize).copied().unwrap_or_default()
     }
+
+    /// All of them, by position.
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
 }
 
 /// A moment that is not an allocation's.

@@ -158,6 +158,14 @@ impl Scopes {
         scopes
     }
 
+    /// True when every node lies in an earlier one, and every number is a node's.
+    pub(super) fn is_sound(&self) -> bool {
+        let inside = |(node, (parent, _)): (u32, &(u32, u32))| *parent < node || node == Scopes::ROOT;
+        !self.is_empty()
+            && (0..).zip(&self.nodes).all(inside)
+            && self.numbers.values().all(|node| (*node as usize) < self.len())
+    }
+
     /// The node of scope `name` inside node `parent`, new if need be.
     pub fn child(&mut self, parent: u32, name: u32) -> u32 {
         let next = self.nodes.len() as u32;

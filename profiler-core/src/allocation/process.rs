@@ -217,6 +217,11 @@ impl Process {
         self.changes.get(position.checked_sub(self.dropped)?).map(|packed| (*packed).into())
     }
 
+    /// Position of the first change that is there; `None` when no positions are left for those that are.
+    pub fn first_change(&self) -> Option<usize> {
+        self.dropped.checked_add(self.changes.len()).map(|_| self.dropped)
+    }
+
     /// How many changes there are, those that were dropped too.
     pub fn changes(&self) -> usize {
         self.dropped + self.changes.len()

@@ -56,6 +56,14 @@ impl Stacks {
         stacks
     }
 
+    /// True when every node was called from an earlier one, and every number is a node's.
+    pub(super) fn is_sound(&self) -> bool {
+        let called = |(node, place): (u32, &StackNode)| place.parent < node || node == Stacks::NOWHERE;
+        !self.nodes.is_empty()
+            && (0..).zip(&self.nodes).all(called)
+            && self.numbers.values().chain(self.lines.values()).all(|node| (*node as usize) < self.nodes.len())
+    }
+
     /// Takes in the node with this id in logs; one that is known stays as it is. False when there is no room.
     pub(crate) fn add(&mut self, id: u64, parent: u64, node: StackNode) -> bool {
         if id == 0 || self.numbers.contains_key(&id) {

@@ -24,7 +24,9 @@ impl Explorer {
 
     /// Before this time lists are incomplete.
     pub(super) fn forgotten_before(&self) -> Option<Nanoseconds> {
-        self.walk.forgotten_before
+        // Where positions stand still, only what lives now is told as a whole.
+        let stands = self.walk.stands_since.map(|_| self.model.last_time());
+        stands.or(self.walk.forgotten_before)
     }
 
     pub(super) fn session(&self) -> SessionView {

@@ -12,7 +12,7 @@ use crate::journal::entry::Entry;
 use crate::journal::{Checkpoint, Head, Standing};
 use crate::keep::{CarriedPeak, CheckpointBody, Keep, Kept, Plan};
 use crate::report::{Place, snapshot};
-use crate::timeline::{State, Walk};
+use crate::timeline::{LAST, State, Walk};
 
 use super::explorer::Explorer;
 use super::limits::Limits;
@@ -43,9 +43,10 @@ struct Carrying<'a> {
 }
 
 impl Summing {
-    /// Of a session that begins. What ended within the last `recent` changes stays too.
-    pub fn new(keep: Keep, recent: u32) -> Summing {
-        let (explorer, plan) = (Explorer::with_symbols(LIMITS), Plan::new(keep));
+    /// Of a session that begins, with so many changes behind it. What ended within the last `recent` changes stays too.
+    pub fn new(keep: Keep, recent: u32, changes: u32) -> Summing {
+        let (mut explorer, plan) = (Explorer::with_symbols(LIMITS), Plan::new(keep));
+        explorer.walk = explorer.walk.beginning_after(changes);
         Summing { explorer, plan, peaks: Vec::new(), kept: Kept::default(), records: 0, recent }
     }
 
@@ -101,7 +102,8 @@ impl Summing {
         let Explorer { model, walk, .. } = &mut self.explorer;
         let spans = self.plan.spans(model, walk);
         let last = walk.walked.order;
-        let recent = last.saturating_sub(self.recent);
+        // Where positions stand still, all that has ended has ended at the last one.
+        let recent = if walk.stands_since.is_some() { LAST } else { last.saturating_sub(self.recent) };
         let stays = |lifetime: &crate::timeline::Lifetime| {
             lifetime.death > recent
                 || spans.iter().any(|span| lifetime.birth <= span.until && lifetime.death > span.from)
@@ -109,7 +111,8 @@ impl Summing {
         let keep: Vec<bool> = walk.lifetimes.iter().map(stays).collect();
         model.forget(&keep, &walk.walked);
         walk.forget(&keep, last, &spans);
-        self.kept = Kept { spans, summed: model.forgotten.allocations + model.forgotten.blocks };
+        let summed = model.forgotten.allocations + model.forgotten.blocks;
+        self.kept = Kept { spans, summed, stands_since: walk.stands_since };
     }
 
     /// Tells peaks in detail that came after a position, while their rows are there.
@@ -117,7 +120,7 @@ impl Summing {
         let Explorer { model, walk, .. } = &self.explorer;
         let places = walk.devices.iter().enumerate().map(|(device, track)| (Place::Device(device), track));
         let states = places.chain([(Place::Host, &walk.host)]).filter_map(|(place, track)| {
-            let peak = track.figures.live.filter(|state| state.order > before)?;
+            let peak = track.figures.live.filter(|state| before < state.order && state.order < LAST)?;
             Some((place, &track.figures, peak))
         });
         let states: Vec<_> = states.collect();
@@ -127,7 +130,7 @@ impl Summing {
         let sites = Sites::of(&model.stacks, &model.names);
         for (place, figures, state) in states {
             let snapshot = snapshot(model, &walk.lifetimes, figures, &sites, place, state);
-            let peak = CarriedPeak { device: place.device(), order: state.order, snapshot };
+            let peak = CarriedPeak { device: place.device(), order: state.order, time: state.time, snapshot };
             self.peaks.push(peak);
             let here = |peak: &&CarriedPeak| peak.device == place.device();
             let mut surplus = self.peaks.iter().filter(here).count().saturating_sub(FORMER_PEAKS);
@@ -156,7 +159,7 @@ impl Explorer {
 
     /// Tells the user what is kept, if that is not all.
     pub(super) fn say_kept(&mut self) {
-        if let Some(sentence) = crate::report::kept_sentence(&self.model) {
+        if let Some(sentence) = crate::report::kept_sentence(&self.model, self.walk.stands_since) {
             self.notice(&sentence);
         }
     }
@@ -166,6 +169,8 @@ impl Model {
     /// The moment of a place, in detail, as it was told when its rows were left away.
     pub(crate) fn carried_peak(&self, place: Place, state: &State) -> Option<&CarriedPeak> {
         let peaks = &self.carried.as_ref()?.peaks;
-        peaks.iter().find(|peak| peak.device == place.device() && peak.order == state.order)
+        // Where positions stand still, several moments have one.
+        let is = |peak: &&CarriedPeak| peak.order == state.order && peak.time == state.time;
+        peaks.iter().find(|peak| peak.device == place.device() && is(peak))
     }
 }

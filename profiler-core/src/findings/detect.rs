@@ -11,7 +11,7 @@ use crate::source;
 use crate::timeline::State;
 
 use super::evidence::Evidence;
-use super::{Detail, Finding, Severity, graphs, growth, inputs, refusals, simulation, thresholds, untold};
+use super::{Detail, Finding, Severity, graphs, growth, inputs, kept, refusals, simulation, thresholds, untold};
 
 /// Percent of live bytes without category that is worth a note, and a warning.
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
@@ -25,6 +25,7 @@ pub(crate) fn detect(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut findings = refusals::detect(evidence, &grew);
     findings.extend(recording(model));
     findings.extend(simulation::detect(model));
+    findings.extend(kept::detect(model));
     findings.extend(doubts(model));
     findings.extend(untold::untold(model));
     findings.extend(unknown_share(evidence));

@@ -12,6 +12,7 @@ mod growth;
 mod holder;
 mod holes;
 mod inputs;
+mod kept;
 mod refusals;
 mod simulation;
 mod thresholds;
@@ -237,6 +238,15 @@ pub enum Detail {
         computed: u64,
         /// How many have a format whose size is not known, and count with 0 bytes.
         unknown: u64,
+    },
+    /// `none of steps:A..B was there to be kept: the steps that were marked are N to N`: of `memscope run --keep steps:A..B`.
+    StepsNotMarked {
+        /// As asked for by `--keep`.
+        asked: String,
+        /// The lowest step that was marked; `null` when none was.
+        first: Option<u64>,
+        /// The highest one.
+        last: Option<u64>,
     },
     /// `P % of what the driver granted on DEVICE was cached and unused when most was reserved`.
     LargeCached {
@@ -495,6 +505,7 @@ impl Detail {
             Detail::NotFollowed { .. } => "not_followed",
             Detail::StacksInPart { .. } => "stacks_in_part",
             Detail::UntoldSizes { .. } => "untold_sizes",
+            Detail::StepsNotMarked { .. } => "steps_not_marked",
             Detail::LargeCached { .. } => "large_cached",
         }
     }

@@ -16,6 +16,6 @@ mod reader;
 mod writer;
 
 pub use chain::Chain;
-pub use checkpoint::{Checkpoint, Head, Standing};
+pub use checkpoint::{Checkpoint, Head, Standing, VERSION as CHECKPOINT_VERSION};
 pub use reader::{Reader, Tail};
 pub use writer::{Writer, is_being_written};

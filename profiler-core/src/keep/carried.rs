@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::allocation::Model;
 use crate::journal::entry::Nanoseconds;
 use crate::report::Snapshot;
-use crate::timeline::{Late, Walk};
+use crate::timeline::{LAST, Late, Walk};
 
 /// A part of the order of changes of which every allocation that lived is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,17 +29,21 @@ pub struct Kept {
     pub spans: Vec<KeptSpan>,
     /// Allocations and blocks that were summed.
     pub summed: u64,
+    /// From then on moments are told in figures alone: positions in the order of changes have come to their end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_since: Option<Nanoseconds>,
 }
 
 impl Kept {
     /// True when all that was live right after this change is kept.
     pub(crate) fn has_order(&self, order: u32) -> bool {
-        self.spans.iter().any(|span| span.from <= order && order <= span.until)
+        order < LAST && self.spans.iter().any(|span| span.from <= order && order <= span.until)
     }
 
     /// True when all that was live at this time is kept. At a span's very end more may have begun that is not.
     pub(crate) fn has_time(&self, time: Nanoseconds) -> bool {
-        self.spans.iter().any(|span| span.begin <= time && span.end.is_none_or(|end| time < end))
+        let stands = self.stands_since.is_some_and(|since| since <= time);
+        !stands && self.spans.iter().any(|span| span.begin <= time && span.end.is_none_or(|end| time < end))
     }
 }
 
@@ -49,6 +53,7 @@ pub(crate) struct CarriedPeak {
     /// The device's position; `None` for host memory.
     pub device: Option<u16>,
     pub order: u32,
+    pub time: Nanoseconds,
     pub snapshot: Snapshot,
 }
 

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -44,11 +45,24 @@ enum News {
     },
 }
 
+/// Most closed segments that wait for the thread: one that it is at, and the next.
+const WAITING_SEGMENTS: u64 = 2;
+
 /// The thread's handle. Dropping it lets it finish what is closed.
 pub(crate) struct Keeper {
     news: Option<Sender<News>>,
     thread: Option<JoinHandle<()>>,
-    notices: Arc<Mutex<Vec<String>>>,
+    told: Arc<Told>,
+    /// Segments that were closed.
+    closed: u64,
+}
+
+/// What the thread says.
+#[derive(Default)]
+struct Told {
+    notices: Mutex<Vec<String>>,
+    /// Segments that it has dealt with: those that are not kept are summed, or a notice says why not.
+    done: AtomicU64,
 }
 
 impl Keeper {
@@ -57,18 +71,26 @@ impl Keeper {
     /// # Errors
     /// [`Error::Io`] when there is no thread.
     pub fn start(journal: PathBuf, keep: Keep) -> Result<Keeper> {
-        let notices = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::new(Told::default());
         let (sender, news) = channel();
-        let (theirs, path) = (Arc::clone(&notices), journal.clone());
-        let work = move || Keeping::new(journal, keep, RECENT).run(&news, &theirs);
+        let (theirs, path) = (Arc::clone(&told), journal.clone());
+        let work = move || Keeping::new(journal, keep, Summing::new(keep, RECENT, 0)).run(&news, &theirs);
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(work);
         let thread = thread.map_err(Error::io("start the thread that sums", &path))?;
-        Ok(Keeper { news: Some(sender), thread: Some(thread), notices })
+        Ok(Keeper { news: Some(sender), thread: Some(thread), told, closed: 0 })
     }
 
     /// Says that a segment is closed.
-    pub fn closed(&self, closed: Closed) {
+    pub fn closed(&mut self, closed: Closed) {
+        self.closed += 1;
         self.tell(News::Closed(closed));
+    }
+
+    /// True while as many segments wait for the thread as may.
+    pub fn is_behind(&self) -> bool {
+        let waiting = self.closed - self.told.done.load(Ordering::Acquire);
+        // One that is gone deals with nothing any more.
+        waiting >= WAITING_SEGMENTS && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Says that no more segments are closed.
@@ -85,7 +107,7 @@ impl Keeper {
 
     /// What went wrong, as sentences.
     pub fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.told.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until all that was closed is looked at.
@@ -118,11 +140,12 @@ struct Keeping {
     /// The latest that is known: when, and how many allocations and blocks.
     now: (Nanoseconds, u64),
     begun: bool,
+    /// No more segments are closed.
+    ended: bool,
 }
 
 impl Keeping {
-    fn new(journal: PathBuf, keep: Keep, recent: u32) -> Keeping {
-        let summing = Summing::new(keep, recent);
+    fn new(journal: PathBuf, keep: Keep, summing: Summing) -> Keeping {
         Keeping {
             journal,
             keep,
@@ -133,24 +156,30 @@ impl Keeping {
             summed: 0,
             now: Default::default(),
             begun: false,
+            ended: false,
         }
     }
 
-    fn run(mut self, news: &Receiver<News>, notices: &Mutex<Vec<String>>) {
+    fn run(mut self, news: &Receiver<News>, told: &Told) {
         while let Ok(first) = news.recv() {
+            let mut closed = 0;
             for news in std::iter::once(first).chain(news.try_iter()) {
                 match news {
-                    News::Closed(closed) => self.close(closed),
-                    News::End { time, births } => self.now = (time, births),
+                    News::Closed(segment) => {
+                        self.close(segment);
+                        closed += 1;
+                    }
+                    News::End { time, births } => (self.now, self.ended) = ((time, births), true),
                 }
             }
             if let Err(error) = self.look(&mut || ()) {
                 let notice = format!("{error}: what is not kept is not dropped yet");
-                let mut notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut notices = told.notices.lock().unwrap_or_else(PoisonError::into_inner);
                 if !notices.contains(&notice) {
                     notices.push(notice);
                 }
             }
+            told.done.fetch_add(closed, Ordering::Release);
         }
     }
 
@@ -160,7 +189,7 @@ impl Keeping {
     }
 
     /// Sums what is not kept, once it is worth it: the sums are written anew as a whole, so as many bytes must go, or as many
-    /// allocations as are in the sums.
+    /// allocations as are in the sums. At the end all of it goes.
     fn look(&mut self, step: &mut dyn FnMut()) -> Result<()> {
         let (time, births) = self.now;
         let old = |segment: &&Closed| match self.keep {
@@ -171,7 +200,8 @@ impl Keeping {
         let gone = self.segments.iter().take_while(old).count();
         let bytes: u64 = self.segments.iter().take(gone).map(|segment| segment.bytes).sum();
         let Some(last) = gone.checked_sub(1).map(|last| self.segments[last]) else { return Ok(()) };
-        if bytes < self.written && last.births - self.summed < self.summing.rows() {
+        let few = bytes < self.written && last.births - self.summed < self.summing.rows();
+        if few && !self.ended {
             return Ok(());
         }
         if !self.begun {
@@ -204,8 +234,8 @@ impl Keeping {
     }
 }
 
-/// Writes a journal of these segments as a recorder does that keeps so much, on this thread, for tests. `step` is called before each
-/// thing that is done to a file of sums, and before each segment that goes.
+/// Writes a journal of these segments as a recorder does that keeps so much, on this thread, for tests. `changes` are behind its
+/// beginning. `step` is called before each thing that is done to a file of sums, and before each segment that goes.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -214,10 +244,11 @@ pub fn write_in_segments(
     journal: &Path,
     keep: Keep,
     segments: &[(Nanoseconds, &[Entry])],
+    changes: u32,
     step: &mut dyn FnMut(),
 ) -> Result<()> {
     let mut first = Writer::create_chain(journal)?;
-    let mut keeping = Keeping::new(journal.to_path_buf(), keep, 0);
+    let mut keeping = Keeping::new(journal.to_path_buf(), keep, Summing::new(keep, 0, changes));
     let mut so_far = 0;
     for (position, (time, entries)) in segments.iter().enumerate() {
         let number = position as u64 + 1;
@@ -243,4 +274,43 @@ pub(crate) fn births(entry: &Entry) -> u64 {
     let Entry::Records { records, .. } = entry else { return 0 };
     let begins = |kind: u16| matches!(kind, kind::ALLOC | kind::CREATE | kind::BLOCK_ALLOC);
     records.iter().filter(|record| begins(record.kind())).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::{Duration, Instant};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    /// A journal that is a pipe: whoever reads it waits until somebody writes it.
+    #[test]
+    fn one_segment_may_be_summed_and_another_wait() {
+        let place = tempfile::tempdir().unwrap();
+        let journal = place.path().join("journal");
+        mknodat(CWD, &journal, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mut keeper = Keeper::start(journal.clone(), Keep::Last(Span::Allocations(0))).unwrap();
+        let closed = |number| Closed { number, time: Nanoseconds(number), births: number, bytes: 1 };
+        keeper.closed(closed(1));
+        assert!(!keeper.is_behind());
+        keeper.closed(closed(2));
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(keeper.is_behind(), "nothing was read yet");
+        // It is no journal: what went wrong is said, and nobody is waited for any more.
+        drop(File::options().write(true).open(&journal).unwrap());
+        std::fs::remove_file(&journal).unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        while keeper.is_behind() {
+            assert!(Instant::now() < until, "it waits for ever");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        keeper.finish();
+        let notices = keeper.take_notices();
+        assert!(
+            notices.iter().all(|notice| notice.ends_with("is not dropped yet")) && !notices.is_empty(),
+            "{notices:?}"
+        );
+    }
 }

@@ -9,6 +9,7 @@
 mod asked;
 mod carried;
 mod keeper;
+pub(crate) mod packed;
 mod parts;
 mod plan;
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::allocation::{Model, StepMark};
 use crate::journal::entry::Nanoseconds;
-use crate::timeline::{State, Walk};
+use crate::timeline::{LAST, State, Walk};
 
 use super::asked::Keep;
 use super::carried::KeptSpan;
@@ -65,6 +65,11 @@ impl Plan {
             }
         };
         let last = walk.walked.order;
+        if let Some(since) = walk.stands_since {
+            // What begins from now on can be told from nothing else; what has begun is kept no longer than that.
+            spans.retain(|(from, _)| from.0 < LAST - 2);
+            spans.iter_mut().for_each(|(_, until)| *until = until.or(Some((LAST - 2, since))));
+        }
         spans.push(((last, walk.clock.time_of(last)), None));
         spans.sort_unstable_by_key(|(from, _)| *from);
         united(spans)

@@ -9,17 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::allocation::Model;
 use crate::error::Result;
-use crate::keep::Carried;
+use crate::keep::{Carried, packed};
 use crate::report::Totals;
-use crate::timeline::{ALIVE, Lifetime};
+use crate::timeline::{ALIVE, Lifetime, Settled};
 
 use super::read::Profile;
 
 /// The member's name.
 pub(super) const SUMMED: &str = "summed.json.zst";
 const LEVEL: i32 = 3;
-/// Most bytes that it may unpack to.
-const MOST_BYTES: u64 = 1 << 30;
 
 /// What is in it.
 #[derive(Serialize, Deserialize)]
@@ -29,9 +27,14 @@ pub(super) struct Summed {
 }
 
 /// Of a model; `None` when everything is kept. Lifetimes are in the table, and so are markers, numbered by its rows.
-pub(super) fn of(model: &Model) -> Option<Summed> {
+pub(super) fn of(model: &Model, settled: &Settled) -> Option<Summed> {
     let known = model.carried.as_ref()?;
     let mut walk = known.corrected(model);
+    if settled.stands_since.is_some() {
+        // Positions do not tell what comes after it: nothing does.
+        walk.exits.clone_from(&settled.exits);
+        walk.advance(model);
+    }
     walk.lifetimes = Vec::new();
     walk.walked.changes = Vec::new();
     (0..).zip(&mut walk.markers).for_each(|(row, moment)| moment.marker = row);
@@ -52,10 +55,7 @@ impl Profile {
     /// What was summed, for a model whose tables are read; `None` when everything is kept.
     pub(super) fn summed(&self, lifetimes: &[Lifetime], model: &Model) -> Result<Option<(Carried, Totals)>> {
         let Some(bytes) = self.member_bytes(SUMMED)? else { return Ok(None) };
-        let unpacked = zstd::Decoder::new(&bytes[..]).map_err(|error| self.damaged(SUMMED, error.to_string()))?;
-        let limited = io::BufReader::new(io::Read::take(unpacked, MOST_BYTES));
-        let Summed { mut carried, forgotten } =
-            serde_json::from_reader(limited).map_err(|error| self.damaged(SUMMED, error.to_string()))?;
+        let Summed { mut carried, forgotten } = packed::read(&bytes).map_err(|what| self.damaged(SUMMED, what))?;
         let walk = &mut carried.walk;
         if !walk.fits(model) {
             return Err(self.damaged(SUMMED, "it does not fit the tables".to_owned()));

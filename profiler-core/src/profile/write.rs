@@ -66,13 +66,13 @@ pub fn write(model: &Model, path: impl AsRef<Path>, force: bool) -> Result<Repor
         session: model.session.clone(),
         allocations: model.allocations.len() as u64,
         changes: settled.changes,
-        kept: model.kept().cloned(),
+        kept: model.kept().map(|kept| Kept { stands_since: settled.stands_since, ..kept.clone() }),
         report,
     };
     let failed = |error: std::io::Error| Error::io("write", path)(error);
     let text = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
     out.member(MANIFEST)?.write_all(&text).map_err(failed)?;
-    if let Some(carried) = summed::of(model) {
+    if let Some(carried) = summed::of(model, &settled) {
         summed::write(&carried, out.member(SUMMED)?).map_err(failed)?;
     }
     let mut table = |name: &str, fields: &[Field], groups: usize, group: &mut dyn FnMut(usize) -> Vec<Column>| {

@@ -131,7 +131,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
             .collect(),
         host: host_report(model, settled, &sites),
         totals: totals(model),
-        kept: kept_report(model),
+        kept: kept_report(model, settled.stands_since),
         dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
         findings: Vec::new(),
     };
@@ -154,17 +154,26 @@ fn host_report(model: &Model, settled: &Settled, sites: &Sites) -> HostReport {
     }
 }
 
-/// What is kept allocation by allocation, when that is not everything.
-fn kept_report(model: &Model) -> Option<KeptReport> {
-    let kept = model.kept()?;
+/// What is kept allocation by allocation, when not everything was to be.
+fn kept_report(model: &Model, stands_since: Option<Nanoseconds>) -> Option<KeptReport> {
+    let figures_from_s = stands_since.map(seconds);
+    let asked = model.session.keep?.to_string();
     let span = |span: &KeptSpan| KeptTime { begin_s: seconds(span.begin), end_s: span.end.map(seconds) };
-    let asked = model.session.keep.map_or_else(String::new, |keep| keep.to_string());
-    Some(KeptReport { asked, spans: kept.spans.iter().map(span).collect(), summed: kept.summed })
+    Some(match model.kept() {
+        Some(kept) => {
+            let spans = kept.spans.iter().map(span).collect();
+            KeptReport { asked, spans, summed: kept.summed, figures_from_s }
+        }
+        None => {
+            let spans = vec![KeptTime { begin_s: 0.0, end_s: None }];
+            KeptReport { asked, spans, summed: 0, figures_from_s }
+        }
+    })
 }
 
-/// The same in a sentence.
-pub(crate) fn kept_sentence(model: &Model) -> Option<String> {
-    kept_report(model).map(|kept| kept.sentence())
+/// The same in a sentence; `None` when everything is kept.
+pub(crate) fn kept_sentence(model: &Model, stands_since: Option<Nanoseconds>) -> Option<String> {
+    model.kept().and(kept_report(model, stands_since)).map(|kept| kept.sentence())
 }
 
 /// Positions of the devices that stand for themselves.
@@ -465,15 +474,18 @@ fn at(
             if found.0.as_ref().map_or(found.1.as_ref(), |(_, state)| Some(state)).is_some_and(summed) {
                 return Err(InstantError::Summed {
                     asked: instant.to_string(),
-                    kept: kept_sentence(model).unwrap_or_default(),
+                    kept: kept_sentence(model, settled.stands_since).unwrap_or_default(),
                 });
             }
             found
         }
-        Instant::Time(time) if model.kept().is_some_and(|kept| !kept.has_time(time)) => {
+        Instant::Time(time)
+            if model.kept().is_some_and(|kept| !kept.has_time(time))
+                || settled.stands_since.is_some_and(|since| since <= time) =>
+        {
             return Err(InstantError::Summed {
                 asked: instant.to_string(),
-                kept: kept_sentence(model).unwrap_or_default(),
+                kept: kept_sentence(model, settled.stands_since).unwrap_or_default(),
             });
         }
         Instant::Time(time) => {

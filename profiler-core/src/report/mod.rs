@@ -80,7 +80,7 @@ pub struct Report {
     pub host: HostReport,
     /// Counts.
     pub totals: Totals,
-    /// What is kept allocation by allocation; absent when everything is. Totals, steps and largest values are those of the whole.
+    /// What is kept allocation by allocation; absent when everything was to be. Totals, steps and largest values are those of the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptReport>,
     /// Events that could not be written; figures are too low when this is not 0.
@@ -519,6 +519,9 @@ pub struct KeptReport {
     pub spans: Vec<KeptTime>,
     /// Allocations and blocks that are only in sums.
     pub summed: u64,
+    /// From then on every moment is told in figures alone, since there were more changes than have positions; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures_from_s: Option<f64>,
 }
 
 /// A time that is kept.
@@ -530,16 +533,31 @@ pub struct KeptTime {
     pub end_s: Option<f64>,
 }
 
+/// So many times are told one by one in a sentence.
+const MOST_SPANS: usize = 3;
+
 impl KeptReport {
-    /// As text: `kept: last:10m, from 600 s on; 8,123,456 allocations before are summed only`.
+    /// As text: `kept: last:10m, from 600 s on; 8,123,456 other allocations are summed only`.
     pub fn sentence(&self) -> String {
-        let times = self.spans.iter().map(|span| match span.end_s {
+        if self.summed == 0 {
+            return format!("kept: all; the run was too short for {} to drop anything", self.asked);
+        }
+        let time = |span: &KeptTime| match span.end_s {
             Some(end) => format!("from {} to {}", units::time(span.begin_s), units::time(end)),
             None => format!("from {} on", units::time(span.begin_s)),
-        });
-        let times = times.collect::<Vec<_>>().join(" and ");
+        };
+        let times = match &self.spans[..] {
+            [first, .., last] if self.spans.len() > MOST_SPANS => {
+                let count = units::grouped(self.spans.len() as u64);
+                format!("{count} times, the first {}, the last {}", time(first), time(last))
+            }
+            spans => spans.iter().map(time).collect::<Vec<_>>().join(" and "),
+        };
         let summed = units::count(self.summed, "other allocation is", "other allocations are");
-        format!("kept: {}, {times}; {summed} summed only", self.asked)
+        let stands = self.figures_from_s.map_or_else(String::new, |from| {
+            format!("; from {} on, after 4,294,967,294 changes, moments have figures and no lists", units::time(from))
+        });
+        format!("kept: {}, {times}; {summed} summed only{stands}", self.asked)
     }
 }
 

@@ -7,8 +7,8 @@ use memscope_wire::MemoryKind;
 use crate::allocation::Allocation;
 use crate::ledger::EventRows;
 
-use super::State;
 use super::series::Drawing;
+use super::{LAST, State};
 
 /// What has to be added to the ledgers right after the changes from `orders[n]` on, until `orders[n + 1]`.
 #[derive(Debug, Default)]
@@ -56,6 +56,13 @@ impl Corrections {
         first(&self.device_steps).min(first(&self.managed_steps))
     }
 
+    /// Puts a state of the past right. One whose position is that of all later ones too stays as it was known then.
+    pub fn apply_past(&self, state: &mut State) {
+        if state.order < LAST {
+            self.apply(state);
+        }
+    }
+
     /// Puts a state right.
     pub fn apply(&self, state: &mut State) {
         if let Some(sum) = self.device_steps.at(state.order) {
@@ -93,7 +100,7 @@ impl Steps {
 impl Drawing {
     /// Puts the buckets right at the moments that they show.
     pub fn amend(&mut self, corrections: &Corrections) {
-        for (bucket, order) in self.series.buckets.iter_mut().zip(&self.orders) {
+        for (bucket, order) in self.series.buckets.iter_mut().zip(&self.orders).filter(|(_, order)| **order < LAST) {
             if let Some(sum) = corrections.device_steps.at(*order) {
                 let mut rows = EventRows { live: bucket.live, reserved: bucket.reserved, ..EventRows::default() };
                 rows.merge(sum);

@@ -22,6 +22,11 @@ pub(crate) struct OrderClock {
 }
 
 impl OrderClock {
+    /// True when positions and times never go back.
+    pub fn is_sound(&self) -> bool {
+        self.entries.is_sorted() && self.entries.last().is_none_or(|(noted, _)| *noted <= self.order)
+    }
+
     /// The change at this position was made then.
     pub fn note(&mut self, order: u32, time: Nanoseconds) {
         self.last = self.last.max(time);

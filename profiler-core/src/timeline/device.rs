@@ -318,19 +318,20 @@ impl DeviceTrack {
     /// otherwise a larger sum may have been between two of the moments that are kept.
     pub fn amend(&mut self, corrections: &Corrections) {
         let figures = &mut self.figures;
-        let states = [&mut self.now].into_iter().chain(&mut figures.live).chain(&mut figures.reserved);
+        corrections.apply(&mut self.now);
+        let states = figures.live.iter_mut().chain(&mut figures.reserved);
         let states = states.chain(&mut self.before_exit).chain(&mut self.before_frees);
         let states = states.chain(&mut self.former).chain(&mut self.former_of_step);
         let states = states.chain(figures.passings.iter_mut().flat_map(Passings::states));
-        states.for_each(|state| corrections.apply(state));
+        states.for_each(|state| corrections.apply_past(state));
         // Of a long session usually only the last steps are concerned.
         let begin = corrections.begin();
         let before = |step: &StepFigures| step.end.is_some_and(|end| end.order < begin);
         let first = if self.steps_mixed { None } else { figures.steps.iter().rposition(before) };
         let first = first.map_or(0, |before| before + 1);
         for step in &mut figures.steps[first..] {
-            corrections.apply(&mut step.peak);
-            step.end.iter_mut().for_each(|end| corrections.apply(end));
+            corrections.apply_past(&mut step.peak);
+            step.end.iter_mut().for_each(|end| corrections.apply_past(end));
         }
         self.drawing.amend(corrections);
         let candidates: Vec<State> = self.former_of_step.iter().copied().chain([self.now]).collect();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::allocation::{Change, Model, Process, flag};
 use crate::journal::entry::Nanoseconds;
 
-use super::ALIVE;
+use super::LAST;
 use super::samples::WINDOW_NS;
 
 /// One change in the session's order.
@@ -105,8 +105,8 @@ impl Iterator for Merge<'_> {
                 }
             }
         }
-        // Positions end before `ALIVE`: after 2^32 changes, 60 hours of 10,000 allocations a second, they stand still.
-        self.order = (self.order + 1).min(ALIVE - 1);
+        // After 2^32 changes, 60 hours of 10,000 allocations a second, positions stand still.
+        self.order = (self.order + 1).min(LAST);
         let order = self.order;
         let change = self.model.processes[process].change(position)?;
         Some(Moment { order, time, process, change })

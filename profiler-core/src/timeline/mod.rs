@@ -41,6 +41,9 @@ pub(crate) use walk::Walk;
 /// Order of a lifetime's end that has not come.
 pub const ALIVE: u32 = u32::MAX;
 
+/// The last position of a change: what comes after it has no position of its own, so that what lived when cannot be told.
+pub const LAST: u32 = ALIVE - 1;
+
 /// A lifetime as positions in the session's order of changes, which begin at 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lifetime {
@@ -220,5 +223,7 @@ pub(crate) struct Settled {
     pub begins: StepBegins,
     /// Times of births and deaths come from here: when each process that ended gave back what it held.
     pub exits: Vec<Option<Nanoseconds>>,
+    /// When positions came to their end, if they did.
+    pub stands_since: Option<Nanoseconds>,
     pub last_time: Nanoseconds,
 }

@@ -20,6 +20,7 @@ impl Settled {
             markers: walk.markers,
             begins: walk.begins,
             exits: walk.exits,
+            stands_since: walk.stands_since,
             last_time,
         }
     }

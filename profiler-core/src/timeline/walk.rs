@@ -20,7 +20,7 @@ use super::device::DeviceTrack;
 use super::merge::{Merge, Moment, Walked, exit, exits};
 use super::passing::thresholds;
 use super::samples::SampleWalk;
-use super::{ALIVE, Lifetime, MarkerMoment};
+use super::{ALIVE, LAST, Lifetime, MarkerMoment};
 
 /// The parts of a session, and how far their changes were walked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -50,6 +50,8 @@ pub(crate) struct Walk {
     /// When each process that ended gave back what it held.
     pub exits: Vec<Option<Nanoseconds>>,
     pub walked: Walked,
+    /// When positions came to their end ([`LAST`]), if they did.
+    pub stands_since: Option<Nanoseconds>,
     /// Samples of the model that were taken in.
     pub samples: usize,
     /// The moment of a position.
@@ -66,6 +68,12 @@ impl Walk {
     /// Over devices and host memory, for a session that lasts so long.
     pub fn new(last: Nanoseconds) -> Walk {
         Walk { host: DeviceTrack::new(last), last, ..Walk::default() }
+    }
+
+    /// Over a session of which so many changes are gone.
+    pub fn beginning_after(mut self, changes: u32) -> Walk {
+        self.walked.order = changes;
+        self
     }
 
     /// Over all together and each process, too.
@@ -111,9 +119,20 @@ impl Walk {
             && self.process_devices.iter().flatten().all(|device| usize::from(*device) < devices)
             && self.processes.len() <= model.processes.len()
             && self.samples <= model.telemetry.len()
+            && self.ending.iter().all(|(_, process)| *process < self.process_devices.len())
             && self.walked.order < ALIVE
+            && self.clock.is_sound()
             && self.markers.iter().all(|moment| (moment.marker as usize) < model.markers.len())
             && tracks.into_iter().all(DeviceTrack::is_sound)
+    }
+
+    /// The same of one that has gone as far as the model.
+    pub fn is_of(&self, model: &Model) -> bool {
+        self.fits(model)
+            && self.lifetimes.len() == model.allocations.len()
+            && self.dead <= self.lifetimes.len()
+            && self.walked.changes.len() <= model.processes.len()
+            && self.exits.len() <= model.processes.len()
     }
 
     /// True once the driver has given device memory, or managed memory.
@@ -147,6 +166,9 @@ impl Walk {
             samples.advance(moment.time, &mut self.devices);
             self.end_processes_before(moment.time);
             self.clock.note(moment.order, moment.time);
+            if moment.order == LAST {
+                self.stands_since.get_or_insert(moment.time);
+            }
             self.change(model, &moment);
         }
         self.walked = merge.walked();

@@ -1,4 +1,5 @@
-//! What the fuzzers begin with (fuzz/seeds): a profile, a journal and a log that are sound.
+//! What the fuzzers begin with (fuzz/seeds): a profile, a journal, a log and a checkpoint that are sound; and that a checkpoint which
+//! is written otherwise has another version.
 //!
 //! A seed is a file as its fuzz target takes it: a byte that chooses the way in, then the file; for a log, the fields of its
 //! header, then its slots. They are made by this test with `MEMSCOPE_UPDATE_SEEDS=1`, which a new format needs. `described` are
@@ -7,19 +8,26 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use memscope_core::journal::entry::Entry;
+use memscope_core::allocation::Model;
+use memscope_core::journal::entry::{Entry, Nanoseconds, ProcessIndex};
 use memscope_core::journal::format::{FILE_HEADER_BYTES, FRAME_HEADER_BYTES};
-use memscope_core::journal::{Reader, Writer};
+use memscope_core::journal::{CHECKPOINT_VERSION, Chain, Reader, Writer};
+use memscope_core::keep::{Keep, write_in_segments};
 use memscope_core::profile::{self, Profile};
+use memscope_core::report::Report;
 use memscope_core::source::{Mode, Options, Source};
-use memscope_wire::LogHeader;
 use memscope_wire::event::kind::OWNER;
 use memscope_wire::log::{HEADER_BYTES, MAGIC, SLOT_BYTES, VERSION};
+use memscope_wire::{LogHeader, Record};
+use serde_json::{Map, Value};
 
-use crate::trace::{Trace, training};
+use crate::trace::{Trace, UUID, training};
 
 /// Bytes of a log's header that are a seed's.
 const FIELDS: usize = std::mem::offset_of!(LogHeader, executable);
+
+/// How seeds are made anew.
+const UPDATE: &str = "run MEMSCOPE_UPDATE_SEEDS=1 cargo test -p memscope-core --test analysis seeds";
 
 fn seed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(name)
@@ -57,6 +65,13 @@ fn update(folder: &Path) {
     write("journal/described", &[&[3], &*described()].concat());
     write("log/described", &[&[1], &*described()].concat());
 
+    let checkpoint = [&[0], &*checkpoint(folder)].concat();
+    if let Ok(before) = std::fs::read(seed("checkpoint/whole")) {
+        // A new one of the same version would hide what this test is for.
+        has_its_version(&before[1..], &checkpoint[1..]);
+    }
+    write("checkpoint/whole", &checkpoint);
+
     let mut log = vec![0; FIELDS];
     let mut field = |at: usize, bytes: &[u8]| log[at..at + bytes.len()].copy_from_slice(bytes);
     let slots = records(&trace);
@@ -90,6 +105,106 @@ fn frames(journal: &[u8]) -> Vec<u8> {
     frames
 }
 
+/// A session in which most of what a model knows is there, and a part of which is kept.
+fn varied() -> Vec<Entry> {
+    let mut trace = training();
+    trace.entries.truncate(trace.entries.len() - 2);
+    trace.process(1, 4243);
+    trace.device(1, 0, UUID, 80 << 30);
+    let record = |(index, kind): (u64, u16)| {
+        let words = [0x5_0000_0000 + index / 2 * 0x1000, 4096, 2, 1, index, 0];
+        Record { head: u32::from(kind), thread: 1, ticks: trace.now + index, words }
+    };
+    let kinds = (1..=OWNER).flat_map(|kind| [kind, kind]);
+    let records: Vec<Record> = (0..).zip(kinds).map(record).collect();
+    trace.entries.push(Entry::Records { process: ProcessIndex(1), first_slot: 2, records });
+    trace.now += 1_000_000;
+    trace.ended(0);
+    trace.end(0);
+    let mut entries = trace.entries;
+    if let Some(Entry::Session(session)) = entries.first_mut() {
+        session.keep = Some(KEEP);
+    }
+    entries
+}
+
+const KEEP: Keep = Keep::Steps(Some(2), Some(2));
+
+/// The journal of that session, in a new folder, and its checkpoint as a file.
+fn checkpoint(folder: &Path) -> Vec<u8> {
+    let journal = folder.join("chain");
+    let entries = varied();
+    let (summed, rest) = entries.split_at(entries.len() - 1);
+    let segments = [(Nanoseconds(4_000_000_000), summed), (Nanoseconds(5_000_000_000), rest)];
+    write_in_segments(&journal, KEEP, &segments, 0, &mut || ()).expect("written");
+    std::fs::read(folder.join("chain.summed")).expect("there are sums")
+}
+
+fn read_chain(journal: &Path) -> Model {
+    let mut model = Model::new();
+    for entry in Chain::open(journal).expect("a journal") {
+        model.apply(&entry.expect("whole"));
+    }
+    model
+}
+
+/// Version, head and body of a checkpoint; lists are sorted, since those that were maps have no order.
+fn parts(checkpoint: &[u8]) -> (u32, Value) {
+    let word = |at: usize| u32::from_le_bytes(checkpoint[at..at + 4].try_into().expect("four bytes"));
+    let (head, body) = checkpoint[36..].split_at(word(12) as usize);
+    let body = zstd::decode_all(body).expect("zstd");
+    let [mut head, mut body] = [head, &body].map(|json| serde_json::from_slice::<Value>(json).expect("JSON"));
+    sort(&mut head);
+    sort(&mut body);
+    (word(8), Value::Array(vec![head, body]))
+}
+
+fn sort(value: &mut Value) {
+    match value {
+        Value::Array(values) => {
+            values.iter_mut().for_each(sort);
+            if values.iter().all(|value| value.is_array() || value.is_object()) {
+                values.sort_by_key(Value::to_string);
+            }
+        }
+        Value::Object(values) => values.values_mut().for_each(sort),
+        _ => {}
+    }
+}
+
+/// Where two values first differ, and how.
+fn difference(path: String, then: &Value, now: &Value) -> Option<String> {
+    match (then, now) {
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+            let pairs = before.iter().zip(after).enumerate();
+            pairs.into_iter().find_map(|(at, (then, now))| difference(format!("{path}[{at}]"), then, now))
+        }
+        (Value::Object(before), Value::Object(after)) if before.keys().eq(after.keys()) => {
+            let pairs = before.iter().zip(after.values());
+            pairs.into_iter().find_map(|((key, then), now)| difference(format!("{path}.{key}"), then, now))
+        }
+        (Value::Object(before), Value::Object(after)) => {
+            let only = |one: &Map<String, Value>, other: &Map<String, Value>| {
+                one.keys().filter(|key| !other.contains_key(*key)).cloned().collect::<Vec<_>>().join(", ")
+            };
+            Some(format!("{path}: gone: {}; new: {}", only(before, after), only(after, before)))
+        }
+        _ => (then != now).then(|| format!("{path}: {then:.200} has become {now:.200}")),
+    }
+}
+
+/// A checkpoint is read by every memscope of its version: of another form, it must have another version.
+fn has_its_version(then: &[u8], now: &[u8]) {
+    let ((version, then), (new_version, now)) = (parts(then), parts(now));
+    let changed = difference("checkpoint".into(), &then, &now);
+    if let Some(changed) = changed.filter(|_| version == new_version) {
+        panic!(
+            "checkpoints are written otherwise than version {version} is, first at {changed}. Raise VERSION in \
+             profiler-core/src/journal/checkpoint.rs, so that no memscope takes them for what it knows; then {UPDATE}"
+        );
+    }
+}
+
 /// Two records of every kind.
 fn described() -> Vec<u8> {
     (0..=OWNER as u8)
@@ -103,9 +218,7 @@ fn seeds_are_sound() {
     if std::env::var_os("MEMSCOPE_UPDATE_SEEDS").is_some() {
         update(folder.path());
     }
-    let content = |name: &str| {
-        std::fs::read(seed(name)).unwrap_or_else(|error| panic!("{name}: {error}; run with MEMSCOPE_UPDATE_SEEDS=1"))
-    };
+    let content = |name: &str| std::fs::read(seed(name)).unwrap_or_else(|error| panic!("{name}: {error}; {UPDATE}"));
     let path = folder.path().join("seed.mscope");
     std::fs::write(&path, &content("profile/whole")[1..]).expect("written");
     let verification = Profile::open(&path).expect("opened").verify().expect("readable");
@@ -129,4 +242,19 @@ fn seeds_are_sound() {
         _ => 0,
     });
     assert_eq!(read.sum::<usize>(), records(&training()).len());
+}
+
+#[test]
+fn a_checkpoint_of_another_form_has_another_version() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let now = checkpoint(folder.path());
+    let kept = std::fs::read(seed("checkpoint/whole")).unwrap_or_else(|error| panic!("{error}; {UPDATE}"));
+    has_its_version(&kept[1..], &now);
+    assert_eq!(parts(&kept[1..]).0, CHECKPOINT_VERSION, "VERSION was raised: {UPDATE}");
+    // The one in the repository, in the place of what it stands for, is read to the figures of the whole.
+    std::fs::write(folder.path().join("chain.summed"), &kept[1..]).expect("written");
+    let report = |mut model: Model| Report { kept: None, findings: Vec::new(), ..model.finish() };
+    let mut whole = Model::new();
+    varied().iter().for_each(|entry| drop(whole.apply(entry)));
+    assert_eq!(report(read_chain(&folder.path().join("chain"))), report(whole));
 }

@@ -11,11 +11,10 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use memscope_core::journal::entry::Threshold;
-use memscope_core::keep::Keep;
 use memscope_core::report::Instant;
 use memscope_wire::device::{self, Device};
 
-use keep::parse_keep;
+pub use keep::Keeping;
 
 /// Shows where every byte of GPU memory goes while a model trains.
 #[derive(Parser, Debug)]
@@ -108,9 +107,9 @@ pub struct RecordArguments {
 
     /// Keep only a part of a long run allocation by allocation, and sums of the whole: its end (last:10m, last:500000
     /// allocations), steps (steps:100..200, either end may be left away), or the last step and those of the largest use (peaks).
-    /// Disk and memory then stay bounded.
-    #[arg(long, value_name = "WHAT", value_parser = parse_keep)]
-    pub keep: Option<Keep>,
+    /// Disk and memory then stay bounded. all keeps all, whatever the configuration says.
+    #[arg(long, value_name = "WHAT")]
+    pub keep: Option<Keeping>,
 
     /// Say nothing but errors: no progress, no summary.
     #[arg(short, long)]

@@ -5,13 +5,14 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use memscope_wire::env as names;
 use serde::Deserialize;
 
-use crate::arguments::{Alerts, Colors, Palette, RecordArguments, Stacks};
+use crate::arguments::{Alerts, Colors, Keeping, Palette, RecordArguments, Stacks};
 
 /// A configuration file with every setting, its meaning and its default.
 pub const TEMPLATE: &str = include_str!("config.toml");
@@ -24,6 +25,7 @@ struct File {
     interval: Option<u64>,
     stacks: Option<Stacks>,
     alert: Option<String>,
+    keep: Option<String>,
     palette: Option<Palette>,
     colors: Option<Colors>,
     ascii: Option<bool>,
@@ -78,6 +80,8 @@ pub struct Config {
     pub stacks: Setting<Stacks>,
     /// Of how much use of a device is told at once.
     pub alert: Setting<Alerts>,
+    /// How much of a session is kept allocation by allocation.
+    pub keep: Setting<Keeping>,
     /// Colours of the categories.
     pub palette: Setting<Palette>,
     /// Colours that the terminal has.
@@ -127,8 +131,8 @@ impl Config {
                 );
             }
         }
-        let alert =
-            file.alert.map(|text| text.parse::<Alerts>().map_err(|why| anyhow::anyhow!("alert = \"{text}\": {why}")));
+        let alert = parsed("alert", file.alert)?;
+        let keep = parsed("keep", file.keep)?;
         let flag = |name: &'static str| match variable(name).as_deref() {
             None => Ok(None),
             Some("1" | "true" | "yes") => Ok(Some((true, name))),
@@ -143,7 +147,8 @@ impl Config {
             tui: setting(flag(names::TUI)?, file.tui, false),
             interval: setting(None, file.interval, INTERVAL),
             stacks: setting(stacks, file.stacks, Stacks::Module),
-            alert: setting(None, alert.transpose()?, Alerts::default()),
+            alert: setting(None, alert, Alerts::default()),
+            keep: setting(None, keep, Keeping::default()),
             palette: setting(palette, file.palette, Palette::Default),
             colors: setting(None, file.colors, Colors::Auto),
             ascii: setting(ascii, file.ascii.map(Some), None),
@@ -159,6 +164,7 @@ impl Config {
         record.interval = record.interval.or(Some(self.interval.value));
         record.stacks = record.stacks.or(Some(self.stacks.value));
         record.alert.get_or_insert_with(|| self.alert.value.clone());
+        record.keep = record.keep.or(Some(self.keep.value));
     }
 
     /// Every setting as a line of the file, with its source behind it.
@@ -171,6 +177,7 @@ impl Config {
             line("interval", &self.interval, |value| value.to_string()),
             line("stacks", &self.stacks, word),
             line("alert", &self.alert, |value| format!("\"{value}\"")),
+            line("keep", &self.keep, |value| format!("\"{value}\"")),
             line("palette", &self.palette, word),
             line("colors", &self.colors, word),
             match self.ascii.value {
@@ -197,6 +204,11 @@ fn setting<T>(variable: Option<(T, &'static str)>, file: Option<T>, default: T) 
         (None, Some(value)) => Setting { value, source: Source::File },
         (None, None) => Setting { value: default, source: Source::Default },
     }
+}
+
+/// What the file says in the words of a flag.
+fn parsed<T: FromStr<Err = String>>(name: &str, text: Option<String>) -> Result<Option<T>> {
+    text.map(|text| text.parse().map_err(|why| anyhow::anyhow!("{name} = \"{text}\": {why}"))).transpose()
 }
 
 /// What a variable names of a few values; with its own name, as the source.
@@ -248,6 +260,13 @@ mod tests {
             config.complete(&mut record, true);
             assert_eq!(record.alert.map(|alerts| alerts.to_string()).as_deref(), Some(alerts), "{flag:?}");
         }
+        let config = read("keep = \"last:10m\"\n", &[]).expect("a good file");
+        for (flag, kept) in [(None, "last:10m"), (Some("peaks"), "peaks"), (Some("all"), "all")] {
+            let keep = flag.map(|flag| flag.parse().expect("a good flag"));
+            let mut record = RecordArguments { keep, ..RecordArguments::default() };
+            config.complete(&mut record, true);
+            assert_eq!(record.keep.map(|keep| keep.to_string()).as_deref(), Some(kept), "{flag:?}");
+        }
     }
 
     #[test]
@@ -283,11 +302,13 @@ mod tests {
 
     #[test]
     fn what_is_printed_can_be_a_file() {
-        let config = read("alert = \"92.5%\"\npalette = \"color-blind\"\nmouse = false\n[top]\ninterval = 99\n", &[])
-            .expect("a good file");
+        let text =
+            "alert = \"92.5%\"\nkeep = \"steps:5..\"\npalette = \"color-blind\"\nmouse = false\n[top]\ninterval = 99\n";
+        let config = read(text, &[]).expect("a good file");
         let again = read(&config.lines().join("\n"), &[]).expect("what was printed is a good file");
         let values = |config: &Config| {
-            (config.alert.clone(), config.palette.value, config.mouse.value, config.top_interval.value)
+            let Config { alert, keep, palette, mouse, top_interval, .. } = config;
+            (alert.clone(), *keep, palette.value, mouse.value, top_interval.value)
         };
         assert_eq!(values(&again), values(&config));
     }
@@ -300,6 +321,7 @@ mod tests {
             ("palette = \"pink\"", vec![], "color-blind"),
             ("interval = 1", vec![], "interval = 1"),
             ("alert = \"90%,full\"", vec![], "`full` is no size"),
+            ("keep = \"last\"", vec![], "keep = \"last\": `last` says nothing"),
             ("[top]\ninterval = 100000", vec![], "top.interval"),
             ("", vec![(names::TUI, "perhaps")], "MEMSCOPE_TUI=perhaps"),
             ("", vec![(names::PALETTE, "pink")], "MEMSCOPE_PALETTE=pink"),

@@ -1,12 +1,16 @@
-//! How much of a session is kept, as the command line says it: `last:10m`, `last:500000`, `steps:100..200`, `peaks`.
+//! How much of a session is kept, as the command line and the configuration say it: `last:10m`, `last:500000`, `steps:100..200`,
+//! `peaks`, `all`.
 //!
 //! Owns: reading it, and saying what is wrong with it. Refuses: to act on it (`memscope_core::keep`).
+
+use std::fmt;
+use std::str::FromStr;
 
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::keep::{Keep, Span};
 
 /// What may be written.
-const CHOICE: &str = "write last:10m, last:500000, steps:100..200 or peaks";
+const CHOICE: &str = "write last:10m, last:500000, steps:100..200, peaks or all";
 const UNITS: [(&str, u64); 5] = [
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
@@ -15,8 +19,32 @@ const UNITS: [(&str, u64); 5] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// Reads it.
-pub fn parse_keep(value: &str) -> Result<Keep, String> {
+/// What is kept; `None` for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keeping(pub Option<Keep>);
+
+impl FromStr for Keeping {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Keeping, String> {
+        match text {
+            "all" => Ok(Keeping(None)),
+            _ => parse_keep(text).map(|keep| Keeping(Some(keep))),
+        }
+    }
+}
+
+/// As the flag and the configuration file spell it.
+impl fmt::Display for Keeping {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => formatter.write_str("all"),
+            Some(keep) => keep.fmt(formatter),
+        }
+    }
+}
+
+fn parse_keep(value: &str) -> Result<Keep, String> {
     match value.split_once(':') {
         None if value == "peaks" => Ok(Keep::Peaks),
         Some(("last", span)) => parse_span(span).map(Keep::Last),
@@ -55,7 +83,7 @@ fn parse_steps(steps: &str) -> Result<Keep, String> {
         text => text.parse::<u64>().map(Some).map_err(|_| format!("`{text}` is no number of a step")),
     };
     match (number(from)?, number(to)?) {
-        (None, None) => Err("`steps:..` is every step: leave --keep away to keep all".to_owned()),
+        (None, None) => Err("`steps:..` is every step: write all to keep all".to_owned()),
         (Some(from), Some(to)) if to < from => {
             Err(format!("`steps:{from}..{to}` ends before it begins: write steps:{to}..{from}"))
         }
@@ -81,17 +109,21 @@ mod tests {
             ("steps:..7", Keep::Steps(None, Some(7)), "steps:..7"),
             ("peaks", Keep::Peaks, "peaks"),
         ] {
-            assert_eq!(parse_keep(text), Ok(keep), "{text}");
+            let keep = Keeping(Some(keep));
+            assert_eq!(text.parse(), Ok(keep), "{text}");
             assert_eq!(keep.to_string(), written);
-            assert_eq!(parse_keep(written), Ok(keep));
+            assert_eq!(written.parse(), Ok(keep));
         }
+        assert_eq!("all".parse(), Ok(Keeping(None)));
+        assert_eq!(Keeping(None).to_string(), "all");
     }
 
     #[test]
     fn what_is_wrong_is_said_with_what_to_write() {
         for (text, wrong) in [
             ("", "says nothing that can be kept"),
-            ("all", "says nothing that can be kept"),
+            ("everything", "says nothing that can be kept"),
+            ("all:3", "says nothing that can be kept"),
             ("Peaks", "says nothing that can be kept"),
             ("peaks:3", "says nothing that can be kept"),
             ("last", "says nothing that can be kept"),
@@ -106,12 +138,12 @@ mod tests {
             ("last:9999999999999d", "longer than 500 years"),
             ("steps:5", "needs two ends"),
             ("steps:", "needs two ends"),
-            ("steps:..", "leave --keep away"),
+            ("steps:..", "write all to keep all"),
             ("steps:a..b", "no number of a step"),
             ("steps:5..-1", "no number of a step"),
             ("steps:9..5", "ends before it begins: write steps:5..9"),
         ] {
-            let error = parse_keep(text).expect_err(text);
+            let error = text.parse::<Keeping>().expect_err(text);
             assert!(error.contains(wrong), "{text}: {error}");
         }
     }

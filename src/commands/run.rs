@@ -130,7 +130,7 @@ pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> Ses
         compute: !arguments.no_compute,
         node: job::node(),
         alerts: arguments.alert.clone().unwrap_or_default().0,
-        keep: arguments.keep,
+        keep: arguments.keep.unwrap_or_default().0,
         obstacle: command.first().and_then(|program| preflight::obstacle(program)),
         ..SessionInfo::begin(words)
     }

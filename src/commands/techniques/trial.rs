@@ -148,7 +148,10 @@ impl Place {
         let memscope = std::env::current_exe().context("cannot find memscope's own program file")?;
         let inherited = self.inherited;
         let mut process = Process::new(&memscope);
-        process.args(["run", "--quiet", "--no-tui", "--force", "--output"]).arg(profile).args(&self.run);
+        process
+            .args(["run", "--quiet", "--no-tui", "--force", "--keep", "all", "--output"])
+            .arg(profile)
+            .args(&self.run);
         if devices > 1 {
             process.arg("--devices").arg(devices.to_string());
         }

@@ -350,7 +350,7 @@ impl DeviceTrack {
 
 /// Of equal ones the earliest, as in a walk.
 fn largest(states: impl Iterator<Item = State>) -> Option<State> {
-    states.max_by_key(|state| (state.rows.live_bytes(), std::cmp::Reverse(state.order)))
+    states.max_by_key(|state| (state.rows.live_bytes(), std::cmp::Reverse((state.order, state.time))))
 }
 
 fn remember(former: &mut VecDeque<State>, state: State) {

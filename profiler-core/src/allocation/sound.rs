@@ -98,7 +98,9 @@ mod tests {
             |model| model.devices[1].alias = Some(0),
             |model| model.devices[1].alias = Some(2),
             |model| model.processes[0].memory.blocks.enter(0, 1, AllocationId(1)),
-            |model| drop(model.processes[0].push(Change::Marker(0))),
+            |model| {
+                model.processes[0].push(Change::Marker(0));
+            },
         ];
         for (number, breaks) in broken.into_iter().enumerate() {
             let mut model = sound();

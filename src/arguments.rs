@@ -2,19 +2,20 @@
 //!
 //! Owns: names, defaults and help of every flag. Refuses: to act on them (`commands/`).
 
+mod alerts;
 mod keep;
+mod size;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use memscope_core::journal::entry::Threshold;
 use memscope_core::report::Instant;
 use memscope_wire::device::{self, Device};
 
+pub use alerts::Alerts;
 pub use keep::Keeping;
+use size::parse_device;
 
 /// Shows where every byte of GPU memory goes while a model trains.
 #[derive(Parser, Debug)]
@@ -129,38 +130,6 @@ pub struct RecordArguments {
 
     #[command(flatten)]
     pub screen: ScreenArguments,
-}
-
-/// Of how much use of a device the user wants to be told; of none in particular by default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Alerts(pub Vec<Threshold>);
-
-impl FromStr for Alerts {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Alerts, String> {
-        match text {
-            "off" => Ok(Alerts::default()),
-            _ => text.split(',').map(parse_threshold).collect::<Result<_, _>>().map(Alerts),
-        }
-    }
-}
-
-/// As the flag and the configuration file spell it.
-impl fmt::Display for Alerts {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return formatter.write_str("off");
-        }
-        for (position, threshold) in self.0.iter().enumerate() {
-            let comma = if position == 0 { "" } else { "," };
-            match *threshold {
-                Threshold::Share(share) => write!(formatter, "{comma}{}%", f64::from(share) / 10.0)?,
-                Threshold::Bytes(bytes) => write!(formatter, "{comma}{bytes}")?,
-            }
-        }
-        Ok(())
-    }
 }
 
 /// How the terminal views look.
@@ -634,66 +603,6 @@ pub struct DevicesArguments {
     pub json: bool,
 }
 
-fn parse_device(value: &str) -> Result<Device, String> {
-    if let Some(device) = device::find(value) {
-        return Ok(*device);
-    }
-    let looks_like_a_size = value.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'));
-    if !looks_like_a_size {
-        let advice = "`memscope devices` lists them, and a size such as 24GiB works too";
-        return Err(format!("no simulated device has this name: {advice}"));
-    }
-    let bytes = parse_size(value)?;
-    let (least, most) = device::CAPACITY_LIMITS;
-    device::of_capacity(bytes)
-        .ok_or_else(|| format!("a simulated device has between {} MiB and {} TiB", least >> 20, most >> 40))
-}
-
-/// Reads a share of a device's memory, with at most one decimal, or a size.
-fn parse_threshold(value: &str) -> Result<Threshold, String> {
-    let Some(share) = value.strip_suffix('%') else {
-        let bytes = parse_size(value)?;
-        let bare = value.chars().all(|char| char.is_ascii_digit() || char == '.');
-        // Nobody waits for the first few bytes of a device.
-        if bytes == 0 || bare && bytes < 1 << 20 {
-            return Err(format!(
-                "`{value}` would be {bytes} bytes: write {value}% for a share, or a size such as 20GiB"
-            ));
-        }
-        return Ok(Threshold::Bytes(bytes));
-    };
-    let thousandths = share.trim().parse::<f64>().map(|share| share * 10.0).ok();
-    let whole = thousandths.filter(|share| (1.0..=1000.0).contains(share) && (share - share.round()).abs() < 1e-6);
-    let whole = whole.ok_or_else(|| format!("`{value}` is no share: write 90% or 92.5%, or a size such as 20GiB"))?;
-    Ok(Threshold::Share(whole.round() as u16))
-}
-
-/// Reads a size: an integer or decimal number with an optional unit (B, KB, MB, GB, TB by 1000; KiB, MiB, GiB, TiB or K, M,
-/// G, T by 1024), in any case.
-fn parse_size(value: &str) -> Result<u64, String> {
-    let explain = || format!("`{value}` is no size: write 24GiB, 16GB or a number of bytes");
-    let split = value.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(value.len());
-    let (number, unit) = value.split_at(split);
-    let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        _ => return Err(explain()),
-    };
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(scale).ok_or_else(|| format!("`{value}` is larger than any device"));
-    }
-    let fraction: f64 = number.parse().map_err(|_| explain())?;
-    let bytes = fraction * scale as f64;
-    if bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err(format!("`{value}` is larger than any device")) }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -703,53 +612,5 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes() {
-        for (text, bytes) in [
-            ("24GiB", Ok(24 << 30)),
-            ("24g", Ok(24 << 30)),
-            ("16GB", Ok(16_000_000_000)),
-            ("1.5GiB", Ok(3 << 29)),
-            ("12345678", Ok(12_345_678)),
-            ("12 MiB", Ok(12 << 20)),
-        ] {
-            assert_eq!(parse_size(text), bytes, "{text}");
-        }
-        for text in ["", "GiB", "1..5G", "12parsecs", "99999999999999999999", "20000000TiB", "1e9"] {
-            assert!(parse_size(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn thresholds_are_shares_or_sizes() {
-        for (text, threshold) in [
-            ("90%", Threshold::Share(900)),
-            ("92.5 %", Threshold::Share(925)),
-            ("100%", Threshold::Share(1000)),
-            ("20GiB", Threshold::Bytes(20 << 30)),
-        ] {
-            assert_eq!(parse_threshold(text), Ok(threshold), "{text}");
-        }
-        for text in ["%", "0%", "101%", "90.25%", "full", "nan%", "90", "0", "0GiB", "off"] {
-            assert!(parse_threshold(text).is_err(), "{text}");
-            assert!(format!("90%,{text}").parse::<Alerts>().is_err(), "{text}");
-        }
-        let several = Alerts(vec![Threshold::Share(900), Threshold::Share(925), Threshold::Bytes(20 << 30)]);
-        assert_eq!("90%,92.5%,20GiB".parse(), Ok(several.clone()));
-        for alerts in [several, Alerts::default()] {
-            assert_eq!(alerts.to_string().parse(), Ok(alerts.clone()), "{alerts}");
-        }
-        assert_eq!("off".parse(), Ok(Alerts::default()));
-    }
-
-    #[test]
-    fn devices_by_name_and_by_size() {
-        assert_eq!(parse_device("h100-80gb").unwrap().key, "h100-80gb");
-        assert_eq!(parse_device("2GiB").unwrap().capacity, 2 << 30);
-        for text in ["h100", "0", "-5GiB", "1KiB", "1000TiB", "nothing"] {
-            assert!(parse_device(text).is_err(), "{text}");
-        }
     }
 }

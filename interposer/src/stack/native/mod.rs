@@ -11,7 +11,7 @@
 //! | file | what it owns |
 //! | --- | --- |
 //! | `rule.rs` | the word, and the step that it stands for |
-//! | `call_frame.rs` | the tables for exceptions (`.eh_frame`) |
+//! | `call_frame/` | the tables for exceptions (`.eh_frame`) |
 //! | `modules.rs` | the files of machine code |
 //! | `maps.rs` | what is mapped where |
 //! | `memory.rs` | reads that cannot fault, and the stack's bounds |

@@ -1,7 +1,7 @@
 //! How to get from a place in machine code to its caller, as one word.
 //!
 //! Owns: the three registers that a walk needs, the word, and the step. Refuses: to decide which rule holds where
-//! (`call_frame.rs`), and any read outside the piece of the stack that it is given.
+//! (`call_frame/`), and any read outside the piece of the stack that it is given.
 
 /// What a walk knows of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,6 @@
 //! only when what was in it is in the file: at whatever moment memscope is killed, an event is in the journal, or in the
 //! log, or in both, and slots tell them apart.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,18 +17,15 @@ use memscope_wire::log::Refusal;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::journal::Writer;
-use crate::journal::entry::{Calibration, Entry, Nanoseconds, ProcessIndex, SessionEnd, TelemetrySample};
+use crate::journal::entry::{Entry, Nanoseconds, SessionEnd};
 use crate::journal::format::MAX_RECORDS;
 use crate::keep::Parts;
 use crate::session::SessionFolder;
 use crate::source::{self, Mode, Source};
 use crate::telemetry::Poller;
 
-/// Pause between two looks once the program has ended, and while sums are waited for.
+/// Pause between two looks once the program has ended.
 const LAST_PAUSE: Duration = Duration::from_millis(2);
-/// What is said when the logs cannot wait.
-const NO_ROOM: &str = "the program recorded faster than memscope sums what is not kept, and the logs have no room to wait: the \
-                       session took more disk than --keep bounds";
 /// How long the end of a short program waits for NVML's first samples: they have what no record tells, the devices' names.
 const FIRST_SAMPLES: Duration = Duration::from_millis(500);
 
@@ -116,8 +112,7 @@ struct Status {
 enum Order {
     #[default]
     Go,
-    /// The program has ended with this status, at this time of CLOCK_MONOTONIC in nanoseconds.
-    Finish(Option<i32>, u64),
+    Finish(Option<i32>),
     Abandon,
 }
 
@@ -146,8 +141,6 @@ impl Recorder {
             listener,
             options,
             start_ns,
-            clocks: Clocks::default(),
-            last: Nanoseconds(0),
             folder: folder.clone(),
             shared: Arc::clone(&shared),
             entries: Vec::new(),
@@ -168,7 +161,7 @@ impl Recorder {
     /// The program has ended with this status: records the rest, waits for its other processes as long as the grace goes,
     /// and ends the journal. Errors: [`Error::Io`] when the journal could not be written (the session can be recovered).
     pub fn finish(mut self, exit_status: Option<i32>) -> Result<Summary> {
-        self.shared.order(Order::Finish(exit_status, clock::monotonic_ns()));
+        self.shared.order(Order::Finish(exit_status));
         let Some(thread) = self.thread.take() else { return Ok(Summary::default()) };
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -201,27 +194,6 @@ impl Shared {
     }
 }
 
-/// The clocks of processes, as far as they are told.
-#[derive(Default)]
-struct Clocks(HashMap<ProcessIndex, Calibration>);
-
-impl Clocks {
-    /// When the last record of an entry was made; 0 for an entry without any.
-    fn last_of(&mut self, entry: &Entry, start_ns: u64) -> Nanoseconds {
-        match entry {
-            Entry::Clock(process, calibration) => {
-                self.0.insert(*process, *calibration);
-                Nanoseconds(0)
-            }
-            Entry::Records { process, records, .. } => {
-                let last = self.0.get(process).zip(records.last());
-                last.map_or(Nanoseconds(0), |(clock, record)| clock.time(record.ticks, start_ns))
-            }
-            _ => Nanoseconds(0),
-        }
-    }
-}
-
 /// The recorder's thread.
 struct Recording {
     source: Source,
@@ -231,9 +203,6 @@ struct Recording {
     listener: Listener,
     options: Options,
     start_ns: u64,
-    clocks: Clocks,
-    /// When the latest record was made.
-    last: Nanoseconds,
     folder: SessionFolder,
     shared: Arc<Shared>,
     entries: Vec<Entry>,
@@ -250,10 +219,10 @@ impl Recording {
             match order {
                 Order::Go => self.shared.wait(order, self.options.interval),
                 Order::Abandon => return Ok(std::mem::take(&mut self.summary)),
-                Order::Finish(exit_status, ended) => {
+                Order::Finish(exit_status) => {
                     let until = *deadline.get_or_insert_with(|| Instant::now() + self.options.grace);
                     if self.source.is_done() || Instant::now() >= until {
-                        return failure.map_or_else(|| self.end(exit_status, ended), Err);
+                        return failure.map_or_else(|| self.end(exit_status), Err);
                     }
                     self.shared.wait(order, LAST_PAUSE);
                 }
@@ -266,7 +235,6 @@ impl Recording {
         self.writer.flush()?;
         let samples = self.options.telemetry.as_mut().map(Poller::take).unwrap_or_default();
         loop {
-            self.wait_for_sums();
             let round = self.source.round(&mut self.entries);
             let records = match round {
                 Ok(round) => round.records,
@@ -281,38 +249,8 @@ impl Recording {
                 break;
             }
         }
-        let samples = samples.into_iter().filter(|sample| self.is_of_session(sample)).map(Entry::Telemetry);
-        let samples: Vec<Entry> = samples.collect();
-        self.entries.extend(samples);
+        self.entries.extend(samples.into_iter().map(Entry::Telemetry));
         self.write()
-    }
-
-    /// What is polled while the rest is read, long after the program's end, tells nothing of it.
-    fn is_of_session(&self, sample: &TelemetrySample) -> bool {
-        let Order::Finish(_, ended) = self.shared.status().order else { return true };
-        let grace = (self.options.grace + FIRST_SAMPLES).as_nanos() as u64;
-        sample.begin <= self.time_of(ended.saturating_add(grace))
-    }
-
-    fn time_of(&self, monotonic_ns: u64) -> Nanoseconds {
-        Nanoseconds(monotonic_ns.saturating_sub(self.start_ns))
-    }
-
-    /// Where not everything is kept, and more of it waits to be summed than may: what comes waits in the logs, as long as they have
-    /// room, and not on the disk.
-    fn wait_for_sums(&mut self) {
-        while self.parts.as_ref().is_some_and(Parts::is_behind) {
-            let order = self.shared.status().order;
-            if order == Order::Abandon {
-                return;
-            }
-            if !self.source.has_room() {
-                self.notice(NO_ROOM.to_owned());
-                return;
-            }
-            self.source.look();
-            self.shared.wait(order, LAST_PAUSE);
-        }
     }
 
     /// Writes the entries, gives the logs' memory back, and tells the listener.
@@ -324,10 +262,7 @@ impl Recording {
         if flushed.is_ok() {
             self.source.release();
         }
-        let now = self.time_of(clock::monotonic_ns());
         for entry in self.entries.drain(..) {
-            // A clock of nonsense is not believed to be ahead of this one.
-            self.last = self.last.max(self.clocks.last_of(&entry, self.start_ns).min(now));
             if let Some(parts) = &mut self.parts {
                 parts.note(&entry);
             }
@@ -345,16 +280,18 @@ impl Recording {
         if let Some(parts) = &mut self.parts
             && parts.is_full(&self.writer, self.options.segment_bytes)
         {
+            let time = Nanoseconds(clock::monotonic_ns().saturating_sub(self.start_ns));
             // Where there is no room for another file, this one goes on.
-            if let Err(error) = parts.turn(&mut self.writer, self.last) {
+            if let Err(error) = parts.turn(&mut self.writer, time) {
                 self.notice(error.to_string());
             }
         }
         Ok(())
     }
 
-    /// `ended`: when the program has ended. Its other processes may have gone on, and what it recorded may have been read much later.
-    fn end(&mut self, exit_status: Option<i32>, ended: u64) -> Result<Summary> {
+    fn end(&mut self, exit_status: Option<i32>) -> Result<Summary> {
+        // Before the wait below: it is not the program's time.
+        let time = Nanoseconds(clock::monotonic_ns().saturating_sub(self.start_ns));
         if let Some(telemetry) = &self.options.telemetry {
             telemetry.wait_for_first(FIRST_SAMPLES);
         }
@@ -364,7 +301,6 @@ impl Recording {
         }
         self.drain()?;
         self.options.telemetry = None;
-        let time = self.time_of(ended).max(self.last);
         if let Some(parts) = &mut self.parts {
             let notices = parts.finish(time);
             notices.into_iter().for_each(|notice| self.notice(notice));

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -45,24 +44,11 @@ enum News {
     },
 }
 
-/// Most closed segments that wait for the thread: one that it is at, and the next.
-const WAITING_SEGMENTS: u64 = 2;
-
 /// The thread's handle. Dropping it lets it finish what is closed.
 pub(crate) struct Keeper {
     news: Option<Sender<News>>,
     thread: Option<JoinHandle<()>>,
-    told: Arc<Told>,
-    /// Segments that were closed.
-    closed: u64,
-}
-
-/// What the thread says.
-#[derive(Default)]
-struct Told {
-    notices: Mutex<Vec<String>>,
-    /// Segments that it has dealt with: those that are not kept are summed, or a notice says why not.
-    done: AtomicU64,
+    notices: Arc<Mutex<Vec<String>>>,
 }
 
 impl Keeper {
@@ -71,26 +57,18 @@ impl Keeper {
     /// # Errors
     /// [`Error::Io`] when there is no thread.
     pub fn start(journal: PathBuf, keep: Keep) -> Result<Keeper> {
-        let told = Arc::new(Told::default());
+        let notices = Arc::new(Mutex::new(Vec::new()));
         let (sender, news) = channel();
-        let (theirs, path) = (Arc::clone(&told), journal.clone());
+        let (theirs, path) = (Arc::clone(&notices), journal.clone());
         let work = move || Keeping::new(journal, keep, Summing::new(keep, RECENT, 0)).run(&news, &theirs);
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(work);
         let thread = thread.map_err(Error::io("start the thread that sums", &path))?;
-        Ok(Keeper { news: Some(sender), thread: Some(thread), told, closed: 0 })
+        Ok(Keeper { news: Some(sender), thread: Some(thread), notices })
     }
 
     /// Says that a segment is closed.
-    pub fn closed(&mut self, closed: Closed) {
-        self.closed += 1;
+    pub fn closed(&self, closed: Closed) {
         self.tell(News::Closed(closed));
-    }
-
-    /// True while as many segments wait for the thread as may.
-    pub fn is_behind(&self) -> bool {
-        let waiting = self.closed - self.told.done.load(Ordering::Acquire);
-        // One that is gone deals with nothing any more.
-        waiting >= WAITING_SEGMENTS && self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Says that no more segments are closed.
@@ -107,7 +85,7 @@ impl Keeper {
 
     /// What went wrong, as sentences.
     pub fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut self.told.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until all that was closed is looked at.
@@ -160,26 +138,21 @@ impl Keeping {
         }
     }
 
-    fn run(mut self, news: &Receiver<News>, told: &Told) {
+    fn run(mut self, news: &Receiver<News>, notices: &Mutex<Vec<String>>) {
         while let Ok(first) = news.recv() {
-            let mut closed = 0;
             for news in std::iter::once(first).chain(news.try_iter()) {
                 match news {
-                    News::Closed(segment) => {
-                        self.close(segment);
-                        closed += 1;
-                    }
+                    News::Closed(closed) => self.close(closed),
                     News::End { time, births } => (self.now, self.ended) = ((time, births), true),
                 }
             }
             if let Err(error) = self.look(&mut || ()) {
                 let notice = format!("{error}: what is not kept is not dropped yet");
-                let mut notices = told.notices.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
                 if !notices.contains(&notice) {
                     notices.push(notice);
                 }
             }
-            told.done.fetch_add(closed, Ordering::Release);
         }
     }
 
@@ -274,43 +247,4 @@ pub(crate) fn births(entry: &Entry) -> u64 {
     let Entry::Records { records, .. } = entry else { return 0 };
     let begins = |kind: u16| matches!(kind, kind::ALLOC | kind::CREATE | kind::BLOCK_ALLOC);
     records.iter().filter(|record| begins(record.kind())).count() as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::time::{Duration, Instant};
-
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
-
-    use super::*;
-
-    /// A journal that is a pipe: whoever reads it waits until somebody writes it.
-    #[test]
-    fn one_segment_may_be_summed_and_another_wait() {
-        let place = tempfile::tempdir().unwrap();
-        let journal = place.path().join("journal");
-        mknodat(CWD, &journal, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let mut keeper = Keeper::start(journal.clone(), Keep::Last(Span::Allocations(0))).unwrap();
-        let closed = |number| Closed { number, time: Nanoseconds(number), births: number, bytes: 1 };
-        keeper.closed(closed(1));
-        assert!(!keeper.is_behind());
-        keeper.closed(closed(2));
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(keeper.is_behind(), "nothing was read yet");
-        // It is no journal: what went wrong is said, and nobody is waited for any more.
-        drop(File::options().write(true).open(&journal).unwrap());
-        std::fs::remove_file(&journal).unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
-        while keeper.is_behind() {
-            assert!(Instant::now() < until, "it waits for ever");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        keeper.finish();
-        let notices = keeper.take_notices();
-        assert!(
-            notices.iter().all(|notice| notice.ends_with("is not dropped yet")) && !notices.is_empty(),
-            "{notices:?}"
-        );
-    }
 }

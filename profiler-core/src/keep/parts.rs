@@ -73,11 +73,6 @@ impl Parts {
         self.births += births(entry);
     }
 
-    /// True while so much waits to be summed that no more should come.
-    pub fn is_behind(&self) -> bool {
-        self.keeper.is_behind()
-    }
-
     /// Bytes of the files that are closed, those that are gone too.
     pub fn before(&self) -> u64 {
         self.before

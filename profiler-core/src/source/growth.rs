@@ -7,14 +7,13 @@
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 
 use memscope_wire::LogHeader;
 use memscope_wire::log::{CHUNK_SLOTS, HEADER_BYTES, MAX_SLOTS, SLOT_BYTES};
 use memscope_wire::protocol::raise;
-use rustix::fs::{FallocateFlags, StatFs, fallocate, fstatfs, statfs};
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Resource, getrlimit};
@@ -95,12 +94,6 @@ fn grow(file: &File, allocated: u64, end: u64) -> io::Result<()> {
     };
     let largest = largest.saturating_sub(slot_offset(0)) / SLOT_BYTES as u64;
     by_chunks(allocated, end.min(largest), CHUNK_SLOTS, provide)
-}
-
-/// True when the logs of a folder are in shared memory of which at least half is free.
-pub(super) fn is_half_free(folder: &Path) -> bool {
-    let half_free = |system: StatFs| system.f_bavail.saturating_mul(2) >= system.f_blocks;
-    statfs(folder).is_ok_and(|system| system.f_type as u32 == TMPFS_MAGIC && half_free(system))
 }
 
 /// Provides the chunks from slot `from` on that end at `end` at the latest, one by one. `provide` returns what was allocated

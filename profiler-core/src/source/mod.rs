@@ -155,7 +155,8 @@ impl Source {
             if followed.is_settled() {
                 continue;
             }
-            let replaced = followed.is_replaced(&self.newest);
+            let Identity { pid, start_time, exec_count } = followed.log.birth.identity;
+            let replaced = self.newest[&(pid, start_time)] > exec_count;
             match followed.read(replaced, &self.options, self.patience, &mut self.bytes, entries) {
                 Ok(records) => round.records += records,
                 Err(error) => {
@@ -170,22 +171,6 @@ impl Source {
         }
         self.logs.rotate_left(looked_at);
         Ok(round)
-    }
-
-    /// Looks at the logs without reading them, so that their writers go on having space ahead.
-    pub fn look(&mut self) {
-        for followed in self.logs.iter_mut().filter(|followed| !followed.is_settled()) {
-            let replaced = followed.is_replaced(&self.newest);
-            if let Err(error) = followed.log.poll(replaced, &self.options) {
-                followed.failed = true;
-                self.notices.push(error.to_string());
-            }
-        }
-    }
-
-    /// True while the logs may hold more than need be: they are in shared memory, of which half is free.
-    pub fn has_room(&self) -> bool {
-        growth::is_half_free(&self.folder)
     }
 
     /// Gives back the memory of what was read, and closes the logs that are over. To be called when the entries of all
@@ -288,12 +273,6 @@ impl Followed {
     fn new(log: Log, told: Option<Calibration>) -> Followed {
         let told_clock = told.map(|calibration| (calibration, Instant::now()));
         Followed { log, told_clock, told_counters: Counters::default(), failed: false, complained: false }
-    }
-
-    /// True when another program has taken the process over.
-    fn is_replaced(&self, newest: &HashMap<(u32, u64), u32>) -> bool {
-        let Identity { pid, start_time, exec_count } = self.log.birth.identity;
-        newest[&(pid, start_time)] > exec_count
     }
 
     fn is_over(&self) -> bool {

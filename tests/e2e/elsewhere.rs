@@ -116,6 +116,31 @@ fn what_a_capture_allocates_is_memory_of_its_graph() {
 }
 
 #[test]
+fn memory_that_is_opened_by_a_handle_counts_in_its_owner() {
+    // 6 MiB, twice 1536 bytes and 1 MiB of a pool; the child's own 2 MiB.
+    let parents = 7 * MIB + 2 * 1536;
+    let both = parents + 2 * MIB;
+    let stages = [
+        ("named", 0, parents),
+        ("of a pool", 1, parents),
+        ("own", 201, parents),
+        ("without flag", 1, both),
+        ("opened", 0, both),
+        ("again", 0, both),
+        ("freed", 1, both),
+        ("closed", 0, both),
+        ("closed", 0, both),
+        ("closed", 1, both),
+        ("closed", 0, both),
+        ("end", 0, 0),
+    ];
+    let (_place, report) = run("interprocess", 1, &stages.map(|(stage, result, used)| line(stage, result, &[used])));
+    assert_device(&report, 0, both);
+    assert_eq!(peaks(&report), [parents, 2 * MIB]);
+    assert_eq!(number(&report, "/totals/allocations"), 6);
+}
+
+#[test]
 fn memory_of_a_pool_of_another_process_counts_in_its_owner() {
     let stages = [
         ("of a usual pool", 1, 6),

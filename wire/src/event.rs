@@ -247,6 +247,8 @@ pub mod kind {
     pub const GRAPH_MEMORY: u16 = 27;
     /// [`super::Event::PoolReserve`].
     pub const POOL_RESERVE: u16 = 28;
+    /// [`super::Event::GraphNode`].
+    pub const GRAPH_NODE: u16 = 29;
     /// [`super::Event::BlockAlloc`].
     pub const BLOCK_ALLOC: u16 = 32;
     /// [`super::Event::BlockFree`].
@@ -310,11 +312,14 @@ pub enum Event {
     Map { address: u64, bytes: u64, offset: u64, handle: u64, row: u16 },
     /// Nothing is mapped at these addresses any more. Recorded before the call.
     Unmap { address: u64, bytes: u64, row: u16 },
-    /// Memory whose bytes do not count here: imported, so that they count at their exporter, or of a graph's node. `handle` is 0
-    /// for memory at an address, `address` for memory that may be mapped. Recorded after the call.
+    /// Memory that was imported, so that its bytes count at its exporter. `handle` is 0 for memory at an address, `address` for
+    /// memory that may be mapped. Recorded after the call.
     Elsewhere { address: u64, bytes: u64, handle: u64, device: u32, row: u16 },
     /// One more reference to memory that was created: as many releases give it back. Recorded after the call.
     Retain { handle: u64, row: u16 },
+    /// A node of a graph will have memory at this address, at each launch anew. Its bytes count in [`Event::GraphMemory`]. Recorded
+    /// after the call.
+    GraphNode { address: u64, bytes: u64, device: u32, row: u16 },
     /// So many bytes does the driver hold for graphs on this device from now on.
     GraphMemory { bytes: u64, device: u32, row: u16 },
     /// So many bytes does a pool of stream-ordered memory keep from now on, beyond those that are allocated from it.
@@ -437,6 +442,9 @@ impl Event {
             Event::Elsewhere { address, bytes, handle, device, row } => {
                 (kind::ELSEWHERE, [address, bytes, 0, handle, pack(device, row, 0), 0])
             }
+            Event::GraphNode { address, bytes, device, row } => {
+                (kind::GRAPH_NODE, [address, bytes, 0, 0, pack(device, row, 0), 0])
+            }
             Event::Retain { handle, row } => (kind::RETAIN, [handle, 0, 0, 0, pack(0, row, 0), 0]),
             Event::GraphMemory { bytes, device, row } => {
                 (kind::GRAPH_MEMORY, [0, bytes, 0, 0, pack(device, row, 0), 0])
@@ -540,6 +548,7 @@ impl Event {
             kind::MAP => Event::Map { address: w[0], bytes: w[1], offset: w[2], handle: w[3], row },
             kind::UNMAP => Event::Unmap { address: w[0], bytes: w[1], row },
             kind::ELSEWHERE => Event::Elsewhere { address: w[0], bytes: w[1], handle: w[3], device, row },
+            kind::GRAPH_NODE => Event::GraphNode { address: w[0], bytes: w[1], device, row },
             kind::RETAIN => Event::Retain { handle: w[0], row },
             kind::GRAPH_MEMORY => Event::GraphMemory { bytes: w[1], device, row },
             kind::POOL_RESERVE => Event::PoolReserve { pool: w[0], bytes: w[1], device, row },
@@ -640,6 +649,7 @@ mod tests {
             Event::Map { address: 1, bytes: 2, offset: 3, handle: 4, row: 5 },
             Event::Unmap { address: 1, bytes: 2, row: 3 },
             Event::Elsewhere { address: 1, bytes: 2, handle: 3, device: 4, row: 5 },
+            Event::GraphNode { address: u64::MAX, bytes: 2, device: 4, row: 5 },
             Event::Retain { handle: u64::MAX, row: 6 },
             Event::GraphMemory { bytes: 1 << 40, device: 7, row: 8 },
             Event::PoolReserve { pool: u64::MAX, bytes: 1 << 40, device: 7, row: 8 },

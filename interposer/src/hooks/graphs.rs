@@ -1,7 +1,7 @@
 //! The hooks of graphs: memory that a graph's nodes allocate, and capture of streams.
 //!
 //! Owns: what a launch has made the driver take. A node's address is fixed when the node is made, and has memory only while a launch
-//! of its graph runs or the driver keeps it for the next; so the address is recorded as memory that counts elsewhere, and the bytes
+//! of its graph runs or the driver keeps it for the next; so the address is recorded as that of a node, and the bytes
 //! that the driver holds for graphs of the device after each launch, which it tells. A capturing stream turns stream-ordered calls
 //! into such nodes. Refuses: to ask anything in processes that never capture nor make such nodes.
 
@@ -70,7 +70,7 @@ pub unsafe fn any_node(row: Row, state: &State, of: *const Node, result: c_int) 
 /// The record of an address at which a graph will have memory.
 pub fn planned(row: Row, state: &State, address: u64, bytes: u64, device: u32) -> Event {
     state.graph_memory.store(1, Relaxed);
-    Event::Elsewhere { address, bytes, handle: 0, device, row: row as u16 }
+    Event::GraphNode { address, bytes, device, row: row as u16 }
 }
 
 /// A stream has begun to capture.

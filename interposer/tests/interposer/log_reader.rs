@@ -149,6 +149,9 @@ impl Log {
                     address | handle,
                     device as i32
                 ),
+                Event::GraphNode { address, bytes, device, row } => {
+                    format!("{} {address:x}: {bytes} bytes of a node, device {}", functions[&row], device as i32)
+                }
                 Event::Retain { handle, row } => format!("{} {handle:x}", functions[&row]),
                 Event::PoolReserve { pool, bytes, device, row } => {
                     format!("{}: pool {pool:x} keeps {bytes} bytes, device {}", functions[&row], device as i32)

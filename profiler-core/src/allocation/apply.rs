@@ -150,6 +150,7 @@ impl Model {
             Event::RefusedLine { line, device } => self.refused_line(at, line, device, changes),
             Event::Create { .. } => self.create(at, event, changes),
             Event::Elsewhere { .. } => self.elsewhere(at, event),
+            Event::GraphNode { address, .. } => self.processes[at.process].memory.elsewhere.plan(address),
             Event::Retain { handle, .. } => self.retain(at, handle),
             Event::GraphMemory { .. } => self.graph_memory(at, event, changes),
             Event::PoolReserve { .. } => self.pool_reserve(at, event, changes),

@@ -1,5 +1,5 @@
 //! Memory that a process uses and that does not count in it: imports, which count at their exporter, and the nodes of graphs,
-//! whose bytes are told with the graphs of the device.
+//! whose bytes are told with the graphs of the device. Which of both an event says itself.
 //!
 //! Owns: which addresses and handles these are, so that their free is no riddle; and the bytes that the driver holds for graphs,
 //! as one allocation of each device; and what pools keep beyond their allocations. Refuses: to put an import in any sum.
@@ -29,6 +29,8 @@ pub(crate) struct Elsewhere {
     nodes: BTreeSet<u64>,
     /// How often a handle was given.
     handles: HashMap<u64, u32>,
+    /// Slot of the last free of such an address: the driver may refuse it.
+    left: HashMap<u64, u64>,
 }
 
 impl Elsewhere {
@@ -41,14 +43,30 @@ impl Elsewhere {
         *self.handles.entry(handle).or_default() += 1;
     }
 
-    /// Gives an address back once; false when it is none of these.
-    pub fn leave(&mut self, address: u64) -> bool {
+    /// A node of a graph has memory at this address.
+    pub fn plan(&mut self, address: u64) {
+        self.nodes.insert(address);
+    }
+
+    /// Gives an address back once, by the free at a slot; false when it is none of these.
+    pub fn leave(&mut self, address: u64, slot: u64) -> bool {
         let Some(times) = self.addresses.get_mut(&address) else { return self.nodes.contains(&address) };
         *times -= 1;
         if *times == 0 {
             self.addresses.remove(&address);
         }
+        self.left.insert(address, slot);
         true
+    }
+
+    /// The free at that slot was refused; false when it gave none of these back.
+    pub fn restore(&mut self, address: u64, slot: u64) -> bool {
+        let is_it = self.left.get(&address) == Some(&slot);
+        if is_it {
+            self.left.remove(&address);
+            self.enter(address);
+        }
+        is_it || self.nodes.contains(&address)
     }
 
     /// Nothing is mapped at these addresses any more.
@@ -70,16 +88,9 @@ impl Elsewhere {
 
 impl Model {
     pub(super) fn elsewhere(&mut self, at: At, event: Event) {
-        let Event::Elsewhere { address, handle, row, .. } = event else { return };
-        let process = &mut self.processes[at.process];
-        let function = process.functions.get(&row).map_or(String::new(), |function| self.names.text(*function));
-        let memory = &mut process.memory;
-        if ["cuGraphAdd", "cuMemAllocAsync", "cuMemAllocFromPoolAsync"]
-            .iter()
-            .any(|adds_node| function.starts_with(adds_node))
-        {
-            memory.elsewhere.nodes.insert(address);
-        } else if handle == 0 {
+        let Event::Elsewhere { address, handle, .. } = event else { return };
+        let memory = &mut self.processes[at.process].memory;
+        if handle == 0 {
             memory.elsewhere.enter(address);
         } else if memory.physical.contains_key(&handle) {
             // Its own memory, imported by the process that exported it.

@@ -143,7 +143,7 @@ impl Model {
         }
         match self.processes[at.process].memory.owned.starting(address) {
             Some(id) => self.settle_end(at.process, id, changes),
-            None if self.processes[at.process].memory.elsewhere.leave(address) => return,
+            None if self.processes[at.process].memory.elsewhere.leave(address, at.slot) => return,
             None => {}
         }
         match self.end_owned(at, address, 0, changes) {
@@ -172,7 +172,9 @@ impl Model {
             return;
         }
         if memory.freed.get(&address).is_none_or(|freed| freed.slot != slot) {
-            self.doubts.refused_too_late += 1;
+            if !memory.elsewhere.restore(address, slot) {
+                self.doubts.refused_too_late += 1;
+            }
             return;
         }
         let Some(freed) = memory.freed.remove(&address) else { return };

@@ -189,6 +189,16 @@ fn imports_are_in_no_sum_and_their_frees_are_no_riddle() {
     for event in [elsewhere(MIB, 0), elsewhere(MIB, 0), free(MIB), free(MIB)] {
         trace.event(0, event);
     }
+    // A refused free gives nothing back.
+    trace.event(0, elsewhere(3 * MIB, 0));
+    let slot = trace.event(0, free(3 * MIB));
+    trace.event(0, Event::FreeRefused { address: 3 * MIB, slot, result: 1, row: 1 });
+    trace.event(0, free(3 * MIB));
+    // The memory of a node may be freed after each launch.
+    trace.event(0, Event::GraphNode { address: 4 * MIB, bytes: MIB, device: 0, row: 1 });
+    for event in [free(4 * MIB), free(4 * MIB)] {
+        trace.event(0, event);
+    }
     // A handle of another process, and a multicast object: mapped, given back, unmapped.
     trace.event(0, Event::Object { object: Object::Multicast, handle: 0xb1, device: u32::MAX, row: 1 });
     trace.event(0, elsewhere(0, 0xb0));

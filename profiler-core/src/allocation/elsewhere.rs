@@ -15,6 +15,8 @@ use super::memory::Physical;
 use super::model::{Changes, Model};
 use super::row::{Allocation, AllocationId, flag};
 
+/// What the name of a pool's reserve begins with.
+pub(crate) const POOL_RESERVE: &str = "pool's reserve: ";
 /// Handles that stand for the memory of a device's graphs: no handle of a driver is so large.
 const GRAPHS: u64 = u64::MAX << 32;
 /// What is added to the handle of a pool for the one that stands for what it keeps.
@@ -132,9 +134,8 @@ impl Model {
         let kept = Allocation { bytes, memory: MemoryKind::Pool, flags, ..Allocation::vacant() };
         let Some(id) = self.hold(at, POOLS | pool, kept, (device, row), changes) else { return };
         let is_made = self.processes[at.process].objects.contains_key(&(Object::Pool, pool));
-        let name =
-            if is_made { format!("pool's reserve: pool {pool:#x}") } else { "pool's reserve: default pool".to_owned() };
-        self.allocations[id.0 as usize].name = self.names.number_of(&name);
+        let name = if is_made { format!("pool {pool:#x}") } else { "default pool".to_owned() };
+        self.allocations[id.0 as usize].name = self.names.number_of(&format!("{POOL_RESERVE}{name}"));
     }
 
     /// Of what the driver holds for its own ends, under a handle of ours: one allocation, which is made anew when its size changes.

@@ -31,6 +31,7 @@ mod written;
 
 pub use device::Device;
 pub(crate) use device::canonical;
+pub(crate) use elsewhere::POOL_RESERVE;
 pub(crate) use inference::{EXIT, Role};
 pub use model::{Changes, DeviceProgress, Model, Progress, Retag, StepMark};
 pub use names::{Names, Scopes};

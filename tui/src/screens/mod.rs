@@ -169,7 +169,7 @@ pub(crate) fn list_area(app: &App) -> Rect {
         Screen::Overview | Screen::Output => Rect::default(),
         Screen::Allocations => allocations::layout(body, app.answer.session.stacks).rows,
         Screen::Scopes => scopes::layout(body).rows,
-        Screen::Segments => segments::layout(body).rows,
+        Screen::Segments => segments::layout(app, body).rows,
         Screen::Steps => steps::layout(body).rows,
     }
 }

@@ -34,6 +34,8 @@ fn finer(body: Rect) -> u16 {
 pub(crate) struct Layout {
     heading: Rect,
     summary: Rect,
+    /// What pools keep; of no height where they keep nothing.
+    pools: Rect,
     titles: Rect,
     /// The list.
     pub rows: Rect,
@@ -42,16 +44,19 @@ pub(crate) struct Layout {
 }
 
 /// Divides the screen.
-pub(crate) fn layout(body: Rect) -> Layout {
+pub(crate) fn layout(app: &App, body: Rect) -> Layout {
+    let pools = u16::from(app.answer.segments.as_ref().is_some_and(|view| !view.pools.is_empty()));
+    let top = 3 + pools;
     let detail = if body.height >= 14 { finer(body) + 1 } else { 0 };
-    let rows = body.height.saturating_sub(3 + detail);
+    let rows = body.height.saturating_sub(top + detail);
     let row = |offset, height| super::band(body, offset, height);
     Layout {
         heading: row(0, 1),
         summary: row(1, 1),
-        titles: row(2, 1),
-        rows: row(3, rows),
-        detail: row(3 + rows, detail),
+        pools: row(2, pools),
+        titles: row(top - 1, 1),
+        rows: row(top, rows),
+        detail: row(top + rows, detail),
     }
 }
 
@@ -66,7 +71,7 @@ pub(crate) fn slices(app: &App) -> usize {
 
 /// Draws the screen.
 pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
-    let parts = layout(body);
+    let parts = layout(app, body);
     let Some(view) = &app.answer.segments else {
         canvas.heading(parts.heading, "Segments", "");
         return;
@@ -74,6 +79,9 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
     let whole = format!("{}, {}", units::count(view.total as u64, "container", "containers"), units::bytes(view.bytes));
     canvas.heading(parts.heading, "Segments: containers in the order of size", &whole);
     summary(canvas, parts.summary, view);
+    if let (Some(pools), true) = (view.pools_in_words(), parts.pools.height > 0) {
+        canvas.facts(parts.pools.x + 1, parts.pools.y, parts.pools.width.saturating_sub(2), &[pools], Style::new());
+    }
     if view.total == 0 {
         return;
     }

@@ -18,6 +18,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use memscope_wire::MemoryKind;
+
 use crate::allocation::{Allocation, Model, flag};
 use crate::journal::entry::Nanoseconds;
 
@@ -73,6 +75,10 @@ pub(super) struct Segments {
     pins: Option<Vec<Pin>>,
     bytes: u64,
     leaves: usize,
+    /// What the driver's pools keep: the allocations that stand for it.
+    kept: Vec<u32>,
+    /// What is allocated from them.
+    of_pools: u64,
 }
 
 impl Segments {
@@ -92,8 +98,13 @@ impl Segments {
         for (id, allocation) in allocations {
             if allocation.is(flag::POOL_RESERVE) {
                 // It has no addresses.
+                segments.kept.push(id);
                 continue;
-            } else if allocation.is(flag::CONTAINER) {
+            }
+            if allocation.memory == MemoryKind::Pool && !allocation.is(flag::BLOCK) {
+                segments.of_pools = segments.of_pools.wrapping_add(allocation.bytes);
+            }
+            if allocation.is(flag::CONTAINER) {
                 segments.bytes = segments.bytes.wrapping_add(allocation.bytes);
                 let Allocation { address, bytes, .. } = *allocation;
                 segments.containers.push(Container { id, pieces: vec![id], address, bytes, ..Container::default() });

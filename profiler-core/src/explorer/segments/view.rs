@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use memscope_wire::{Category, Origin};
 
-use crate::allocation::{Model, flag};
+use crate::allocation::{Model, POOL_RESERVE, flag};
 use crate::findings::held_by;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::CATEGORIES;
+use crate::report::units;
 
 use super::super::filter::step_of;
 use super::super::history::Source;
@@ -53,6 +54,10 @@ pub struct SegmentsView {
     pub pinned_bytes: u64,
     /// Containers without any block, and their bytes: an allocator may give these back at any time.
     pub empty: (usize, u64),
+    /// What the driver's pools of stream-ordered memory keep, with the name of each.
+    pub pools: Vec<(Arc<str>, u64)>,
+    /// What is allocated from them.
+    pub of_pools: u64,
 }
 
 /// One container.
@@ -130,6 +135,22 @@ impl SegmentsView {
     pub fn fragmentation(&self) -> Option<f64> {
         fragmentation(self.bytes, self.in_blocks, self.largest_hole)
     }
+
+    /// What pools keep, that they have no map, and each by its name; `None` where none keeps anything.
+    pub fn pools_in_words(&self) -> Option<String> {
+        let kept = self.pools.iter().fold(0_u64, |sum, (_, bytes)| sum.wrapping_add(*bytes));
+        let pool = |(name, bytes): &(Arc<str>, u64)| {
+            format!("{} {}", name.strip_prefix(POOL_RESERVE).unwrap_or(name), units::bytes(*bytes))
+        };
+        (kept > 0).then(|| {
+            format!(
+                "pools keep {}, {} in use, no addresses to map: {}",
+                units::bytes(kept),
+                units::bytes(self.of_pools),
+                self.pools.iter().map(pool).collect::<Vec<_>>().join(", ")
+            )
+        })
+    }
 }
 
 impl SegmentBlock {
@@ -182,6 +203,10 @@ impl Segments {
         view.segments = (first..end)
             .map(|number| self.segment(&mut texts, positions, self.at(query.order, number), query))
             .collect();
+        let pools = self.kept.iter().map(|id| &source.model.allocations[*id as usize]);
+        view.pools = pools.map(|pool| (source.model.names.text(pool.name).into(), pool.bytes)).collect();
+        view.pools.sort_by_key(|(_, bytes)| Reverse(*bytes));
+        view.of_pools = self.of_pools;
         if query.pinned > 0 {
             self.tell_pins(&mut texts, positions, query.pinned, &mut view);
         }

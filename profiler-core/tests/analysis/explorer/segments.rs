@@ -4,7 +4,7 @@ use memscope_core::explorer::{
     At, Explorer, FragmentationPoint, Limits, Pick, Query, SegmentOrder, SegmentsQuery, SegmentsView, WindowQuery,
 };
 use memscope_core::journal::entry::Nanoseconds;
-use memscope_wire::{Category, Event, Measure, MemoryKind, Origin};
+use memscope_wire::{Category, Event, Measure, MemoryKind, Object, Origin};
 use proptest::prelude::*;
 
 use super::ended::explorer;
@@ -234,4 +234,29 @@ fn each_piece_of_memory_that_is_mapped_piece_by_piece_is_kept_by_itself() {
     let pinned: Vec<_> =
         view.pinned.iter().map(|pinned| (pinned.offset / MIB, pinned.free(), pinned.blocks, pinned.piece)).collect();
     assert_eq!(pinned, [(6, 2 * MIB - MIB / 4, 1, true), (2, 2 * MIB - MIB / 2, 1, true)]);
+}
+
+#[test]
+fn what_pools_keep_is_told_by_name_and_has_no_map() {
+    let mut trace = Trace::new(&["pools"], None);
+    trace.process(0, 1);
+    trace.device(0, 0, UUIDS[0], 1 << 30);
+    trace.event(0, Event::Object { object: Object::Pool, handle: 0xb0, device: 0, row: 1 });
+    let (bytes, memory) = (24 * MIB, MemoryKind::Pool);
+    trace.event(0, Event::Alloc { address: 1 << 32, bytes, requested: bytes, stream: 0, device: 0, row: 1, memory });
+    let ask = |trace: &Trace| {
+        let query = Query { segments: Some(whole(10)), ..Query::default() };
+        explorer(&trace.entries, FRESH).answer(&query).segments.expect("asked for")
+    };
+    assert_eq!(ask(&trace).pools_in_words(), None, "no pool keeps anything");
+    for (pool, kept) in [(0xa0, 32 * MIB), (0xb0, 8 * MIB)] {
+        trace.event(0, Event::PoolReserve { pool, bytes: kept, device: 0, row: 1 });
+    }
+    let view = ask(&trace);
+    assert_eq!((view.total, view.leaves, view.of_pools), (0, 1, 24 * MIB));
+    let pools: Vec<_> = view.pools.iter().map(|(name, bytes)| (&**name, bytes / MIB)).collect();
+    assert_eq!(pools, [("pool's reserve: default pool", 32), ("pool's reserve: pool 0xb0", 8)]);
+    let words =
+        "pools keep 40.00 MiB, 24.00 MiB in use, no addresses to map: default pool 32.00 MiB, pool 0xb0 8.00 MiB";
+    assert_eq!(view.pools_in_words().as_deref(), Some(words));
 }

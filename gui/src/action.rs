@@ -19,6 +19,7 @@ pub enum Action {
     GoPeak,
     GoOom,
     GoEnd,
+    GoListed,
     StepBack,
     StepForward,
     CursorBack,
@@ -124,6 +125,13 @@ pub const TABLE: &[Row] = &[
         "End",
         &[key(NONE, Key::E), key(NONE, Key::End)],
         "puts the cursor at the end, and follows a running session",
+    ),
+    row(
+        Action::GoListed,
+        Menu::Go,
+        "Nearest kept moment",
+        &[key(NONE, Key::K)],
+        "puts the cursor at the nearest moment whose lists are whole, of a session recorded with --keep",
     ),
     row(
         Action::StepBack,

@@ -30,6 +30,12 @@ pub struct Glyphs {
     pub step: &'static str,
     /// A refused allocation.
     pub refusal: &'static str,
+    /// Below a time whose lists are whole, one of which a part has whole lists, and one that is only summed.
+    pub listed: &'static str,
+    /// See `listed`.
+    pub partly_listed: &'static str,
+    /// See `listed`.
+    pub summed: &'static str,
     /// In front of what can be unfolded, and of what can be folded.
     pub folded: &'static str,
     /// See `folded`.
@@ -68,6 +74,9 @@ pub static UNICODE: Glyphs = Glyphs {
     peak: "▲",
     step: "╵",
     refusal: "✖",
+    listed: "━",
+    partly_listed: "╍",
+    summed: "┄",
     folded: "▸",
     unfolded: "▾",
     gap: "…",
@@ -95,6 +104,9 @@ pub static ASCII: Glyphs = Glyphs {
     peak: "^",
     step: "'",
     refusal: "X",
+    listed: "=",
+    partly_listed: "-",
+    summed: ".",
     folded: "+",
     unfolded: "-",
     gap: "~",

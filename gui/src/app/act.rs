@@ -147,6 +147,7 @@ impl Tab {
         match action {
             Action::GoPeak => shared.cursor = At::Peak,
             Action::GoEnd => shared.cursor = At::Live,
+            Action::GoListed => answer.nearest_listed().into_iter().for_each(|time| shared.cursor = At::Time(time)),
             Action::GoOom => {
                 if let Some(gravest) = &answer.gravest {
                     (shared.cursor, shared.target) = out_of_memory(&answer, gravest);

@@ -5,6 +5,7 @@
 pub mod findings;
 pub mod header;
 pub mod moment;
+pub mod partial;
 pub mod refusal;
 pub mod selected;
 

@@ -135,9 +135,12 @@ pub fn reason(answer: &Answer) -> Vec<(String, String)> {
             (module, largest.held_by())
         }
         None => {
-            let module = module_of(answer, category);
+            // Of a part of what lived, another one may hold most.
+            let module = module_of(answer, category).filter(|_| answer.top_scopes_partial.is_none());
             let module = module.map(|(module, bytes)| format!("{module}, {}", units::bytes(bytes)));
-            (module.unwrap_or_else(|| "not known".to_owned()), "…".to_owned())
+            let holder = if answer.now.partial.is_some() { "not kept" } else { "…" };
+            let unknown = if answer.top_scopes_partial.is_some() { "not kept" } else { "not known" };
+            (module.unwrap_or_else(|| unknown.to_owned()), holder.to_owned())
         }
     };
     vec![

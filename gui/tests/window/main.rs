@@ -13,6 +13,7 @@
 //! | opening | files and sessions as they are opened, whole, broken, missing, running |
 //! | export | views as SVG, PNG and text |
 //! | looks | nothing lies over anything else, and nothing is too small |
+//! | kept | sessions of which not everything is kept
 //! | keys | what keys, menu and pointer do |
 //! | typing | keys while something lies over the window, or text is typed |
 //! | panes | views below the timeline: which is shown, what it is asked for, comparing with another document |
@@ -29,6 +30,7 @@ mod figures;
 mod findings;
 mod flame;
 mod golden;
+mod kept;
 mod keys;
 mod looks;
 mod opening;

@@ -11,13 +11,14 @@ use crate::diff::Side;
 use crate::findings::{Finding, Largest, held_by};
 use crate::journal::entry::{DeviceSample, Nanoseconds, SessionInfo};
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
-use crate::report::called;
+use crate::report::{ScopeGroup, called};
 use crate::timeline::{SampleRows, Series, State};
 
 use super::bands::BandsView;
 use super::detail::AllocationDetail;
 use super::flame::{FlameView, Frame};
 use super::gravest::Gravest;
+use super::listed::{Listed, Partial};
 use super::query::{At, Pick, Target};
 use super::segments::{FragmentationView, SegmentsView};
 use super::steps;
@@ -82,8 +83,10 @@ pub struct Answer {
     /// The scopes whose allocations hold most, those inside them not counted, largest first; at most 20. Scopes whose names
     /// differ only in numbers, such as the layers of a model, are one, with `*` for the numbers.
     pub top_scopes: Arc<Vec<ScopeTotal>>,
-    /// Bytes of all scopes together, and of what is outside of all, when those were summed up.
+    /// Bytes of all scopes together, of what is outside of all, and of what is in no list, when those were summed up.
     pub top_scopes_bytes: u64,
+    /// How much of that the scopes cover, where it is not all.
+    pub top_scopes_partial: Option<Partial>,
     /// When that was, if something has changed since; `None` while they are as new as all else.
     pub top_scopes_as_of: Option<Nanoseconds>,
     /// The live allocations.
@@ -109,6 +112,18 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// What a list says that is not whole, so that nobody takes it for whole: how much it covers, why, and where lists are whole.
+    pub fn covers(&self, partial: &Partial) -> String {
+        let rest = self.session.listed.as_ref().map_or_else(String::new, |listed| format!("; {}", listed.rest()));
+        format!("{} live{rest}", partial.covers())
+    }
+
+    /// The moment nearest to the one that is shown whose lists are whole, where its own are not.
+    pub fn nearest_listed(&self) -> Option<Nanoseconds> {
+        self.now.partial?;
+        self.session.listed.as_ref()?.nearest(self.now.state.time)
+    }
+
     /// The step after the one that is shown, or before it; `None` where there is none. `at` is the moment that a view asks for: it
     /// may be ahead of this answer.
     pub fn step_beside(&self, at: At, forward: bool) -> Option<u64> {
@@ -137,9 +152,8 @@ pub struct SessionView {
     pub allocations: u64,
     /// Events that could not be written: figures are too low when this is not 0.
     pub dropped_events: u64,
-    /// Ended allocations before this time are no longer kept, so that lists of earlier moments are incomplete; `None` while
-    /// everything is kept.
-    pub forgotten_before: Option<Nanoseconds>,
+    /// The moments whose lists are whole; `None` while those of all are.
+    pub listed: Option<Listed>,
     /// True when lines of the program were recorded.
     pub stacks: bool,
     /// What is wrong with the journal, as sentences.
@@ -226,6 +240,8 @@ pub struct MomentView {
     pub capacity: Option<u64>,
     /// The device rows that speak best for this moment; only for a target with one device.
     pub device: Option<SampleRows>,
+    /// How much of the live bytes is in lists of this moment, where that is not all of it.
+    pub partial: Option<Partial>,
 }
 
 impl MomentView {
@@ -233,6 +249,11 @@ impl MomentView {
     pub fn device_rows(&self) -> Option<&DeviceRows> {
         let rows = &self.device.as_ref()?.rows;
         (rows.reserved == self.state.rows.reserved).then_some(rows)
+    }
+
+    /// What shares are of, in a list of this moment that has so many bytes: those, and what is in no list.
+    pub fn whole(&self, listed: u64) -> u64 {
+        listed.saturating_add(self.partial.map_or(0, |partial| partial.missing()))
     }
 }
 
@@ -270,6 +291,12 @@ pub struct ScopeTotal {
     pub live: [u64; CATEGORIES],
     /// How many allocations.
     pub allocations: u64,
+}
+
+impl From<&ScopeGroup> for ScopeTotal {
+    fn from(group: &ScopeGroup) -> ScopeTotal {
+        ScopeTotal { path: group.scope.clone(), live: group.by_category.numbers(), allocations: group.allocations }
+    }
 }
 
 /// A node of the tree of scopes. Nodes come parents first, siblings by what they hold now, largest first, then by name. The
@@ -310,6 +337,8 @@ pub struct RowsView {
     pub matching_allocations: usize,
     /// Bytes of those.
     pub matching_bytes: u64,
+    /// What shares of groups are of: those bytes, and without a filter what is in no list.
+    pub shares_of: u64,
     /// What is wrong with the filter, as a sentence; it then lets everything through.
     pub filter_error: Option<String>,
     /// The allocation that was looked for, and its position among the matching; `None` where it is not among them, and for groups.

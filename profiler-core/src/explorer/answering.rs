@@ -9,6 +9,7 @@ use crate::diff::Side;
 use crate::findings::{self, Evidence, Finding, Largest};
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{EventRows, Sum};
+use crate::report;
 use crate::timeline::State;
 
 use super::answer::{Answer, MomentView, ScopeTotal};
@@ -16,6 +17,7 @@ use super::explorer::Explorer;
 use super::flame::{Moment, Weighed};
 use super::gravest::Gravest;
 use super::history::Source;
+use super::listed::Partial;
 use super::live::Live;
 use super::moment::{Ledgers, Place, place, remembered, state_at};
 use super::pace::{Kept, Stamp};
@@ -114,7 +116,8 @@ impl Explorer {
         if let Some(at) = query.side {
             let stamp = Stamp { order: self.walk.walked.order, past };
             let (ended, last) = (self.is_ended(), self.last_time());
-            let make = || Arc::new(side::of(&self.model, &self.walk, (part, at), (ended, last)));
+            let listed = answer.session.listed.as_ref();
+            let make = || Arc::new(side::of(&self.model, &self.walk, (part, at, listed), (ended, last)));
             answer.side = Some(Arc::clone(self.pace.list(&mut self.lists.side, (part, at), stamp, make)));
         }
         answer
@@ -123,50 +126,68 @@ impl Explorer {
     /// The moment that was asked for and the peak, and devices and processes at that moment.
     fn moments(&mut self, positions: &Positions, asked: &Asked, place: Place, answer: &mut Answer) {
         let (model, walk) = (&self.model, &self.walk);
-        let key = (asked.part, asked.at);
-        let ledgers = match place {
+        let (part, at) = (asked.part, asked.at);
+        let whole = match (place, &answer.session.listed) {
+            (Place::Now, _) | (_, None) => true,
+            (Place::Past(order, _), Some(listed)) => listed.has_moment(at, order),
+        };
+        // What is listed, and where that is not all, what is known of the whole.
+        let listed = match place {
             Place::Now => Ledgers::now(walk),
             Place::Past(order, _) => {
                 let make = || Ledgers::past(model, walk, order);
-                self.pace.list(&mut self.lists.ledgers, key, asked.stamp, make).clone()
+                self.pace.list(&mut self.lists.ledgers, (part, at), asked.stamp, make).clone()
             }
         };
+        let mut ledgers = if whole { listed.clone() } else { Ledgers::remembered(walk, asked.time) };
+        let track = part.track(walk);
         let state = match place {
             Place::Past(_, Some(state)) => state,
             Place::Past(order, None) => {
-                let mut state = state_at(model, walk, asked.part, &ledgers, (order, asked.time));
-                if let (Some(before), Some(track)) = (self.forgotten_before(), asked.part.track(walk))
-                    && asked.time < before
-                {
+                let mut state = state_at(model, walk, part, &ledgers, (order, asked.time));
+                // Of several parts the largest moments need not be one.
+                if let (false, Some(track)) = (whole, track) {
                     state.rows = remembered(track.series(), asked.time);
                 }
                 state
             }
             Place::Now => {
-                let state = asked.part.track(walk).map(|track| track.now).unwrap_or_default();
+                let state = track.map(|track| track.now).unwrap_or_default();
                 State { order: asked.order, time: asked.time, ..state }
             }
         };
+        if !whole {
+            ledgers.put(part, (state.rows, state.managed));
+        }
+        let partial = || Partial::of(listed.of(part).0.live_bytes(), state.rows.live_bytes());
+        let partial = (!whole).then(partial).flatten();
         answer.devices = self.devices(positions, &ledgers, asked);
         answer.processes = self.processes(&ledgers);
-        let host = ledgers.host;
-        answer.now = self.moment(positions, asked.part, state, host);
-        answer.step_before = asked.part.track(walk).and_then(|track| steps::before(track, state.step));
-        let peak = asked.part.track(walk).and_then(|track| track.figures.live);
-        answer.peak = peak.map(|state| {
-            let stamp = Stamp { order: state.order, past: self.past };
-            let host = match asked.part {
-                Part::All if self.walk.host.changed <= state.order => self.walk.host.now.rows,
-                Part::All if self.walk.host.figures.reserved.is_none() => Default::default(),
-                Part::All => {
-                    let (model, walk) = (&self.model, &self.walk);
-                    let make = || Ledgers::past(model, walk, state.order);
-                    self.pace.list(&mut self.lists.ledgers_peak, asked.part, stamp, make).host
-                }
-                _ => Default::default(),
-            };
-            self.moment(positions, asked.part, state, host)
-        });
+        answer.now = MomentView { partial, ..self.moment(positions, part, state, ledgers.host) };
+        answer.step_before = track.and_then(|track| steps::before(track, state.step));
+        answer.peak = track.and_then(|track| track.figures.live).map(|state| self.peak(positions, part, state, answer));
+    }
+
+    /// The peak of a part.
+    fn peak(&mut self, positions: &Positions, part: Part, state: State, answer: &Answer) -> MomentView {
+        let (model, walk) = (&self.model, &self.walk);
+        let stamp = Stamp { order: state.order, past: self.past };
+        let listed = answer.session.listed.as_ref();
+        let whole = listed.is_none_or(|listed| listed.has_moment(At::Peak, state.order));
+        let host_changed = part == Part::All && walk.host.changed > state.order && walk.host.figures.reserved.is_some();
+        let unchanged = if walk.host.changed <= state.order { walk.host.now.rows } else { EventRows::default() };
+        let (mut host, mut partial) = (unchanged, None);
+        if host_changed || !whole {
+            let make = || Ledgers::past(model, walk, state.order);
+            let listed = self.pace.list(&mut self.lists.ledgers_peak, part, stamp, make);
+            if !whole {
+                partial = Partial::of(listed.of(part).0.live_bytes(), state.rows.live_bytes());
+            }
+            if host_changed {
+                host = if whole { listed.host } else { remembered(walk.host.series(), state.time) };
+            }
+        }
+        MomentView { partial, ..self.moment(positions, part, state, host) }
     }
 
     fn moment(&self, positions: &Positions, part: Part, state: State, host: EventRows) -> MomentView {
@@ -177,6 +198,7 @@ impl Explorer {
             host: if part == Part::All { host } else { Default::default() },
             capacity: self.capacity(positions, part),
             device: device.and_then(|track| track.figures.sample_near(&state)).copied(),
+            partial: None,
         }
     }
 
@@ -223,13 +245,23 @@ impl Explorer {
         };
         let make = || Tops::of(model, now, of, as_of);
         // By the stamp of what they are made of: newer sums of the same moment are grouped anew.
-        let tops = match known && now.len() <= FEW_SCOPES {
+        let mut tops = match known && now.len() <= FEW_SCOPES {
             true => make(),
             false => self.pace.list(&mut self.lists.tops, (part, at), of, make).clone(),
         };
+        answer.top_scopes_partial = answer.now.partial;
+        tops.bytes = answer.now.whole(tops.bytes);
+        if answer.now.partial.is_some()
+            && let Some(carried) = carried(model, positions, part, &answer.now.state)
+        {
+            // Of a peak they were told before its allocations went.
+            tops = Tops { list: carried, bytes: answer.now.state.rows.live_bytes(), ..tops };
+            answer.top_scopes_partial = None;
+        }
         (answer.top_scopes, answer.top_scopes_bytes) = (tops.list, tops.bytes);
         answer.top_scopes_as_of = (tops.of != stamp).then_some(tops.time);
-        if query.largest {
+        // Of a part of what lived, another may be the largest.
+        if query.largest && answer.now.partial.is_none() {
             let sums = answer.now.state.rows.live;
             let make = || Largest::of(model, &sums, live.outlived());
             answer.largest = self.pace.list(&mut self.lists.largest, (part, at), stamp, make).clone();
@@ -245,17 +277,30 @@ impl Explorer {
             // Windows differ from answer to answer; the list is the same.
             let key = (part, at, RowsQuery { window: 0..0, find: None, ..rows.clone() });
             let list = self.pace.list(&mut self.lists.rows, key, stamp, || RowList::of(&live, positions, rows));
-            answer.rows = Some(Arc::new(list.view(Source { model, walk }, positions, rows)));
+            let mut view = list.view(Source { model, walk }, positions, rows);
+            if view.matching_allocations == view.total {
+                view.shares_of = answer.now.whole(view.shares_of);
+            }
+            answer.rows = Some(Arc::new(view));
         }
         if let Some(flame) = &query.flame {
             let now = Stamp { order: walk.walked.order, ..stamp };
             let peak = answer.peak.as_ref().map(|peak| peak.state).unwrap_or_default();
-            let moment = Moment { at: (at, order, time), peak: (peak.order, peak.time), now, last: self.last_time() };
+            let moment = Moment {
+                at: (at, order, time),
+                peak: (peak.order, peak.time),
+                now,
+                last: self.last_time(),
+                partial: (answer.now.partial, answer.peak.as_ref().and_then(|peak| peak.partial)),
+                listed: answer.session.listed.as_ref(),
+            };
             let view = self.lists.flame.view(&mut self.pace, (model, walk), part, moment, flame);
             answer.flame = Some(view);
         }
         if let Some(segments) = &query.segments {
-            let list = self.pace.list(&mut self.lists.segments, (part, at), stamp, || Segments::of(&live));
+            // Where a block is not kept there would be a hole.
+            let make = || if answer.now.partial.is_some() { Segments::default() } else { Segments::of(&live) };
+            let list = self.pace.list(&mut self.lists.segments, (part, at), stamp, make);
             answer.segments = Some(Arc::new(list.view(Source { model, walk }, positions, segments)));
         }
     }
@@ -272,4 +317,14 @@ impl Explorer {
         let make = || Arc::new(findings::detect(&Evidence::of_walk(model, walk)));
         Arc::clone(self.pace.list(&mut self.lists.findings, (), now, make))
     }
+}
+
+/// The largest scopes of a peak whose allocations are gone, as they were told before.
+fn carried(model: &Model, positions: &Positions, part: Part, state: &State) -> Option<Arc<Vec<ScopeTotal>>> {
+    let place = match part {
+        Part::Host => report::Place::Host,
+        _ => report::Place::Device(part.device(positions)?.into()),
+    };
+    let peak = model.carried_peak(place, state)?;
+    Some(Arc::new(peak.snapshot.top_scope_groups.iter().map(ScopeTotal::from).collect()))
 }

@@ -39,7 +39,10 @@ impl Explorer {
         let keep: Vec<bool> = self.walk.lifetimes.iter().map(|lifetime| lifetime.death > last).collect();
         self.model.forget(&keep, &self.walk.walked);
         self.walk.forget(&keep, last, &[]);
+        let begin = self.walk.forgotten_before.unwrap_or_default();
+        self.model.carried.iter_mut().for_each(|carried| carried.kept.forget_before(last, begin));
         self.lists.forget();
+        self.past += 1;
     }
 
     /// Steps and phases go before refusals, which findings tell of.

@@ -20,6 +20,7 @@ mod gravest;
 mod history;
 mod holding;
 mod limits;
+mod listed;
 mod live;
 mod moment;
 mod overview;
@@ -54,6 +55,7 @@ pub use follower::Follower;
 pub use gravest::Gravest;
 pub use holding::Holding;
 pub use limits::Limits;
+pub use listed::{Listed, ListedTime, Partial};
 pub use overview::overview_of;
 pub use query::{
     At, BandOrder, BandsQuery, Column, Grouping, Pick, Query, RowsQuery, SegmentOrder, SegmentsQuery, SideAt, Target,

@@ -7,8 +7,8 @@ use memscope_wire::MemoryKind;
 use crate::allocation::{Model, flag};
 use crate::findings::reaches;
 use crate::journal::entry::Nanoseconds;
-use crate::ledger::{CATEGORIES, EventRows};
-use crate::timeline::{MarkerMoment, Series, State, Walk};
+use crate::ledger::EventRows;
+use crate::timeline::{Bucket, DeviceTrack, MarkerMoment, Series, State, Walk};
 
 use super::part::{Part, order_at};
 use super::query::At;
@@ -75,7 +75,7 @@ pub(super) struct Ledgers {
 impl Ledgers {
     /// As they are now.
     pub fn now(walk: &Walk) -> Ledgers {
-        let rows = |track: &crate::timeline::DeviceTrack| (track.now.rows, track.now.managed);
+        let rows = |track: &DeviceTrack| (track.now.rows, track.now.managed);
         Ledgers {
             devices: walk.devices.iter().map(rows).collect(),
             processes: walk.processes.iter().map(rows).collect(),
@@ -107,6 +107,30 @@ impl Ledgers {
             }
         }
         ledgers
+    }
+
+    /// What the series tell of a time whose allocations are not all there.
+    pub fn remembered(walk: &Walk, time: Nanoseconds) -> Ledgers {
+        let rows = |track: &DeviceTrack| (remembered(track.series(), time), EventRows::default());
+        Ledgers {
+            devices: walk.devices.iter().map(rows).collect(),
+            processes: walk.processes.iter().map(rows).collect(),
+            host: rows(&walk.host).0,
+        }
+    }
+
+    /// What is known of one part exactly takes the place of what is there.
+    pub fn put(&mut self, part: Part, (rows, managed): (EventRows, EventRows)) {
+        let place = match part {
+            Part::Host => return self.host = rows,
+            Part::Device(device) => self.devices.get_mut(device as usize),
+            Part::Process(process) => self.processes.get_mut(process as usize),
+            Part::All => match &mut self.devices[..] {
+                [device] => Some(device),
+                _ => None,
+            },
+        };
+        place.into_iter().for_each(|place| *place = (rows, managed));
     }
 
     /// The sums of one part.
@@ -154,10 +178,5 @@ pub(super) fn state_at(model: &Model, walk: &Walk, part: Part, ledgers: &Ledgers
 /// reserved as cached.
 pub(super) fn remembered(series: &Series, time: Nanoseconds) -> EventRows {
     let bucket = (time.0 / series.width_ns.max(1)) as usize;
-    let Some(bucket) = series.buckets.get(bucket).or(series.buckets.last()) else { return EventRows::default() };
-    let live: [u64; CATEGORIES] = bucket.live;
-    let mut rows = EventRows { live, ..EventRows::default() };
-    rows.reserved = bucket.reserved.max(rows.live_bytes());
-    rows.cached = rows.reserved - rows.live_bytes();
-    rows
+    series.buckets.get(bucket).or(series.buckets.last()).map(Bucket::rows).unwrap_or_default()
 }

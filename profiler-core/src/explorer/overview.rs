@@ -63,11 +63,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
         None => None,
     };
     let marks = steps::thinned(all.iter().map(|step| (step.begin, step.number)), 0);
-    let scopes = peak.iter().flat_map(|peak| &peak.top_scope_groups).map(|scope| ScopeTotal {
-        path: scope.scope.clone(),
-        live: scope.by_category.numbers(),
-        allocations: scope.allocations,
-    });
+    let scopes = peak.iter().flat_map(|peak| &peak.top_scope_groups).map(ScopeTotal::from);
     Ok(Answer {
         session: SessionView {
             info,

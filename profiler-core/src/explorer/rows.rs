@@ -90,6 +90,7 @@ impl RowList {
             matching,
             matching_allocations: self.matching.0,
             matching_bytes: self.matching.1,
+            shares_of: self.matching.1,
             filter_error: self.filter_error.clone(),
             found,
             first,

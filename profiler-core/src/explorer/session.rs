@@ -22,13 +22,6 @@ impl Explorer {
         self.ended_at.unwrap_or_else(|| self.model.last_time())
     }
 
-    /// Before this time lists are incomplete.
-    pub(super) fn forgotten_before(&self) -> Option<Nanoseconds> {
-        // Where positions stand still, only what lives now is told as a whole.
-        let stands = self.walk.stands_since.map(|_| self.model.last_time());
-        stands.or(self.walk.forgotten_before)
-    }
-
     pub(super) fn session(&self) -> SessionView {
         let model = &self.model;
         SessionView {
@@ -39,7 +32,7 @@ impl Explorer {
             last_time: self.last_time(),
             allocations: model.seen(),
             dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
-            forgotten_before: self.forgotten_before(),
+            listed: self.listed(),
             stacks: !model.stacks.is_empty(),
             notices: self.notices.clone(),
         }

@@ -10,6 +10,7 @@ use crate::journal::entry::Nanoseconds;
 use crate::ledger::EventRows;
 use crate::timeline::{State, Walk};
 
+use super::listed::Listed;
 use super::live::Live;
 use super::moment::{Ledgers, Place, place, ran_out, remembered, state_at};
 use super::part::Part;
@@ -19,7 +20,7 @@ use super::query::{At, SideAt};
 pub(super) fn of(
     model: &Model,
     walk: &Walk,
-    (part, asked): (Part, SideAt),
+    (part, asked, listed): (Part, SideAt, Option<&Listed>),
     (ended, last): (bool, Nanoseconds),
 ) -> Side {
     let track = part.track(walk);
@@ -46,7 +47,7 @@ pub(super) fn of(
     side.steps = track.map_or_else(Vec::new, |track| {
         track.figures.steps.iter().map(|step| (step.number, step.peak.rows.live_bytes())).collect()
     });
-    if !model.keeps(state.order) {
+    if listed.is_some_and(|listed| !listed.has_moment(at, state.order)) {
         return summed_only(side, model, walk, part);
     }
     let live = Live { model, walk, part, order: state.order, time: state.time };

@@ -99,7 +99,8 @@ impl Explorer {
         if !spans && query.picks.is_empty() {
             return;
         }
-        let (exact_from, last, part) = (self.forgotten_before(), self.last_time(), asked.part);
+        let (last, part) = (self.last_time(), asked.part);
+        let listed = answer.session.listed.as_ref();
         let source = Source { model: &self.model, walk: &self.walk };
         let Spans { history, window, bands, fragmentation } = &mut self.lists.spans;
         let all = Stamp { order: source.walk.walked.order, ..asked.stamp };
@@ -123,21 +124,21 @@ impl Explorer {
         let history = &mut arranged.history;
         answer.window = query.window.as_ref().map(|query| {
             view(window, query, of, || {
-                let mut view = window::view(history, source, part, query);
+                let mut view = window::view(history, source, (part, listed), query);
                 window::marks(&mut view, source, positions, part, query);
-                WindowView { as_of, exact_from, ..view }
+                WindowView { as_of, ..view }
             })
         });
         answer.bands = query.bands.as_ref().map(|query| {
             view(bands, query, of, || {
-                let view = bands::view(history, source, positions, (part, as_of), query);
-                BandsView { as_of, exact_from, ..view }
+                let view = bands::view(history, source, positions, (part, listed, as_of), query);
+                BandsView { as_of, ..view }
             })
         });
         answer.fragmentation = query.fragmentation.as_ref().map(|query| {
             view(fragmentation, query, of, || {
-                let view = segments::over_time(history, source, part, query);
-                FragmentationView { as_of, exact_from, ..view }
+                let view = segments::over_time(history, source, (part, listed), query);
+                FragmentationView { as_of, ..view }
             })
         });
         let picks = query.picks.iter();

@@ -9,9 +9,10 @@ use crate::allocation::{EXIT, MarkerKind, Model};
 use crate::findings;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, EventRows};
-use crate::timeline::Walk;
+use crate::timeline::{Bucket, Series, Walk};
 
 use super::history::{History, Peak, Source, Sums};
+use super::listed::Listed;
 use super::part::{Part, Positions};
 use super::query::WindowQuery;
 
@@ -27,8 +28,6 @@ pub struct WindowView {
     pub range: Range<Nanoseconds>,
     /// Its parts, in the order of time.
     pub buckets: Vec<WindowBucket>,
-    /// Buckets before this time tell only of what is still kept; `None` while everything is.
-    pub exact_from: Option<Nanoseconds>,
     /// Steps of the target that run within the span, at least a bucket long.
     pub steps: Vec<StepSpan>,
     /// How many more there are, shorter ones.
@@ -52,8 +51,8 @@ pub struct WindowBucket {
     pub time: Nanoseconds,
     /// The ledger of device memory at that moment: of several devices the sums.
     pub rows: EventRows,
-    /// How many allocations were live at that moment.
-    pub allocations: u64,
+    /// How many allocations were live at that moment; `None` where not all are listed.
+    pub allocations: Option<u64>,
     /// Largest reserved bytes in it, maybe at another moment.
     pub reserved: u64,
     /// Host memory by category, where it was largest in this bucket. Only for all processes together.
@@ -194,8 +193,38 @@ pub(super) fn peaks(
     peaks
 }
 
+/// What the series knows of the parts of a range whose lists are not whole.
+pub(super) struct Remembered<'a> {
+    pub listed: &'a Listed,
+    pub series: &'a Series,
+}
+
+impl Remembered<'_> {
+    /// The largest state of a part; `None` where its lists are whole, or nothing is known of it.
+    pub fn largest(&self, ruler: &Ruler, part: usize) -> Option<EventRows> {
+        let range = ruler.begin(part)..ruler.begin(part + 1);
+        // What ended at the very moment from which on all is listed is not.
+        if self.listed.has_all(&(Nanoseconds(range.start.0.saturating_sub(1))..range.end)) {
+            return None;
+        }
+        let width = self.series.width_ns.max(1);
+        let last = self.series.buckets.len().checked_sub(1)?;
+        let first = ((range.start.0 / width) as usize).min(last);
+        let until = ((range.end.0.saturating_sub(1) / width) as usize).clamp(first, last);
+        let buckets = &self.series.buckets[first..=until];
+        let largest = buckets.iter().max_by_key(|bucket| bucket.live_bytes())?;
+        let reserved = buckets.iter().map(|bucket| bucket.reserved).max()?;
+        Some(Bucket { live: largest.live, reserved }.rows())
+    }
+}
+
 /// Makes the view; steps, phases and refusals are put in by [`marks`].
-pub(super) fn view(history: &mut History, source: Source<'_>, part: Part, query: &WindowQuery) -> WindowView {
+pub(super) fn view(
+    history: &mut History,
+    source: Source<'_>,
+    (part, listed): (Part, Option<&Listed>),
+    query: &WindowQuery,
+) -> WindowView {
     let range = query.range.clone();
     let ruler = Ruler::of(&range, query.buckets);
     let mut view = WindowView { range: range.clone(), ..WindowView::default() };
@@ -208,15 +237,24 @@ pub(super) fn view(history: &mut History, source: Source<'_>, part: Part, query:
         begin: ruler.begin(number),
         time: peak.time,
         rows: peak.ledger.rows,
-        allocations: peak.ledger.allocations,
+        allocations: Some(peak.ledger.allocations),
         reserved: peak.reserved,
         host: [0; CATEGORIES],
     };
     view.buckets = found.iter().enumerate().map(bucket).collect();
+    let remembered = |part: Part| Some(Remembered { listed: listed?, series: part.track(source.walk)?.series() });
+    let told = |part: Part, number: usize| remembered(part)?.largest(&ruler, number);
+    for (number, bucket) in view.buckets.iter_mut().enumerate() {
+        if let Some(rows) = told(part, number) {
+            *bucket = WindowBucket { time: bucket.begin, rows, reserved: rows.reserved, allocations: None, ..*bucket };
+        }
+    }
     if part == Part::All {
         let sums = history.sums(source, Part::Host);
         let host = peaks(history, source, &sums, &range, &ruler);
-        view.buckets.iter_mut().zip(host).for_each(|(bucket, peak)| bucket.host = peak.ledger.rows.live);
+        for (number, (bucket, peak)) in view.buckets.iter_mut().zip(host).enumerate() {
+            bucket.host = told(Part::Host, number).unwrap_or(peak.ledger.rows).live;
+        }
     }
     view
 }

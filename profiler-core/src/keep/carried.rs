@@ -35,6 +35,14 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// What ended by this change is gone as well.
+    pub(crate) fn forget_before(&mut self, order: u32, time: Nanoseconds) {
+        self.spans.retain(|span| span.until > order);
+        for span in self.spans.iter_mut().filter(|span| span.from < order) {
+            (span.from, span.begin) = (order, time);
+        }
+    }
+
     /// True when all that was live right after this change is kept.
     pub(crate) fn has_order(&self, order: u32) -> bool {
         order < LAST && self.spans.iter().any(|span| span.from <= order && order <= span.until)

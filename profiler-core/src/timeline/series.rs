@@ -25,8 +25,17 @@ impl Bucket {
         Bucket { live: rows.live, reserved: rows.reserved }
     }
 
-    fn live_bytes(&self) -> u64 {
+    /// Sum of all categories.
+    pub fn live_bytes(&self) -> u64 {
         self.live.iter().fold(0, |sum, bytes| sum.wrapping_add(*bytes))
+    }
+
+    /// As a ledger: what is reserved and not live counts as cached.
+    pub(crate) fn rows(&self) -> EventRows {
+        let mut rows = EventRows { live: self.live, ..EventRows::default() };
+        rows.reserved = self.reserved.max(rows.live_bytes());
+        rows.cached = rows.reserved - rows.live_bytes();
+        rows
     }
 
     /// Says whether these are the largest live bytes so far.

@@ -119,6 +119,7 @@ impl App {
             Command::Peak => self.peak(),
             Command::Refusal => self.next_refusal(),
             Command::Live => self.live_now(),
+            Command::Whole => self.nearest_whole(),
             Command::Pause => self.pause(),
             Command::ZoomIn => self.zoom(true),
             Command::ZoomOut => self.zoom(false),

@@ -141,6 +141,14 @@ impl App {
         }
     }
 
+    /// To the nearest moment whose lists are whole.
+    pub(super) fn nearest_whole(&mut self) {
+        match self.answer.nearest_listed() {
+            Some(time) => self.go(At::Time(time)),
+            None => self.say("The lists of this moment are whole."),
+        }
+    }
+
     /// To the peak; of a view that stands still, to the one that was known then, since a running session may come to another.
     pub(super) fn peak(&mut self) {
         self.window.begin = self.span().start;

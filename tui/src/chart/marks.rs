@@ -4,7 +4,8 @@
 
 use std::ops::Range;
 
-use memscope_core::explorer::Answer;
+use memscope_core::explorer::{Answer, Listed};
+use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::units;
 use memscope_core::timeline::Bucket;
 use ratatui::layout::Rect;
@@ -108,6 +109,48 @@ pub(super) fn steps(canvas: &mut Canvas, line: Rect, answer: &Answer, span: &Ran
             canvas.text(line.x + column, line.y, long, &text, style);
             behind = column + long + u16::from(long > 1);
         }
+    }
+}
+
+/// Where lists are whole, on the cells of a line that are free.
+pub(super) fn lists(canvas: &mut Canvas, line: Rect, listed: &Listed, span: &Range<u64>) {
+    const WORDS: &str = " summed only ";
+    let time = |column: u16| {
+        let offset = u128::from(span.end - span.start) * u128::from(column) / u128::from(line.width.max(1));
+        Nanoseconds(span.start + offset as u64)
+    };
+    // How much of a column's time has whole lists: none, some, all.
+    let state = |column: u16| {
+        let begin = time(column);
+        let range = begin..Nanoseconds(time(column + 1).0.max(begin.0 + 1));
+        let missing: u64 = listed.gaps(&range).iter().map(|gap| gap.end.0 - gap.start.0).sum();
+        match missing {
+            0 => 2,
+            missing if missing < range.end.0 - range.start.0 => 1,
+            _ => 0,
+        }
+    };
+    let states: Vec<u8> = (0..line.width).map(state).collect();
+    let summed = states.chunk_by(|one, other| one == other).filter(|run| run[0] == 0);
+    let widest = summed.map(<[u8]>::len).max();
+    if line.x >= GUTTER && free(canvas, Rect { x: line.x - GUTTER, width: GUTTER - 1, ..line }, 0..GUTTER - 1) {
+        canvas.right(line.x - GUTTER, line.y, GUTTER - 1, "lists", canvas.palette.faint());
+    }
+    let mut x = line.x;
+    for run in states.chunk_by(|one, other| one == other) {
+        let (glyph, style) = match run[0] {
+            0 => (canvas.glyphs.summed, canvas.palette.faint()),
+            1 => (canvas.glyphs.partly_listed, canvas.palette.good()),
+            _ => (canvas.glyphs.listed, canvas.palette.good()),
+        };
+        let long = run.len() as u16;
+        let cells: Vec<u16> = (x..x + long).filter(|x| free(canvas, Rect { x: *x, width: 1, ..line }, 0..1)).collect();
+        let all_free = cells.len() == run.len();
+        cells.into_iter().for_each(|x| canvas.glyph(x, line.y, glyph, style));
+        if run[0] == 0 && widest == Some(run.len()) && all_free && run.len() > WORDS.len() + 2 {
+            canvas.text(x + (long - WORDS.len() as u16) / 2, line.y, long, WORDS, style);
+        }
+        x += long;
     }
 }
 

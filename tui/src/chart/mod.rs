@@ -31,34 +31,35 @@ pub struct Layout {
     pub plot: Rect,
     /// Marks of steps and of the peak; empty where there is no room for a line of their own.
     pub marks: Rect,
+    /// Where lists are whole; empty where there is no room, and where all are.
+    pub lists: Rect,
     /// Times.
     pub axis: Rect,
 }
 
-/// Divides an area.
-pub fn layout(area: Rect) -> Layout {
+/// Divides an area; `lists` says whether there are times that are only summed.
+pub fn layout(area: Rect, lists: bool) -> Layout {
     let gutter = if area.width > 4 * GUTTER { GUTTER } else { 0 };
     let below = match area.height {
         0 | 1 => 0,
         2..=5 => 1,
+        6.. if lists => 3,
         _ => 2,
     };
     let plot = Rect::new(area.x + gutter, area.y, area.width - gutter, area.height - below);
     let line = |offset: u16, height: u16| Rect::new(plot.x, plot.bottom() + offset, plot.width, height);
-    match below {
-        0 => Layout { plot, marks: line(0, 0), axis: line(0, 0) },
-        1 => Layout { plot, marks: line(0, 0), axis: line(0, 1) },
-        _ => Layout { plot, marks: line(0, 1), axis: line(1, 1) },
-    }
+    let (marks, lists) = (line(0, u16::from(below > 1)), line(1, u16::from(below > 2)));
+    Layout { plot, marks, lists, axis: line(below.saturating_sub(1), u16::from(below > 0)) }
 }
 
 /// Draws the chart of the app's answer.
 pub fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
-    let Layout { plot, marks, axis } = layout(area);
+    let answer = &*app.answer;
+    let listed = answer.session.listed.as_ref();
+    let Layout { plot, marks, lists, axis } = layout(area, listed.is_some());
     if plot.is_empty() {
         return;
     }
-    let answer = &*app.answer;
     let span = app.span();
     let columns: Vec<Option<Bucket>> =
         (0..plot.width).map(|column| bucket(&answer.series, &span, column, plot.width)).collect();
@@ -83,6 +84,9 @@ pub fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
         marks::steps(canvas, marks, answer, &span);
     }
     marks::times(canvas, axis, &span);
+    if let Some(listed) = listed {
+        marks::lists(canvas, if lists.is_empty() { axis } else { lists }, listed, &span);
+    }
 }
 
 /// What a column shows: of the buckets that it covers, the one with most live bytes, and the most that was reserved.

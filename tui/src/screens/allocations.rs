@@ -117,7 +117,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         let y = parts.rows.y + line;
         match position.checked_sub(rows.first).and_then(|row| rows.rows.get(row)) {
             Some(Row::Allocation(row)) => single(app, canvas, &placed, y, row),
-            Some(Row::Group(row)) => group(canvas, (&placed, y), row, rows.matching_bytes, app.allocations.group),
+            Some(Row::Group(row)) => group(canvas, (&placed, y), row, rows.shares_of, app.allocations.group),
             // It has been asked for.
             None => drop(canvas.text(placed[0].x, y, width, canvas.glyphs.gap, canvas.palette.faint())),
         }
@@ -127,7 +127,11 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
     }
     table::thumb(canvas, parts.rows, list.first, rows.matching);
     if rows.matching == 0 {
-        let text = if rows.total == 0 { "Nothing is live at this moment." } else { "The filter lets nothing through." };
+        let text = match (rows.total, app.answer.now.partial) {
+            (0, None) => "Nothing is live at this moment.",
+            (0, Some(_)) => "No allocation of this moment is kept.",
+            _ => "The filter lets nothing through.",
+        };
         canvas.text(parts.rows.x + 1, parts.rows.y, parts.rows.width, text, canvas.palette.faint());
     }
     let selected = list.selected.checked_sub(rows.first).and_then(|row| rows.rows.get(row));
@@ -151,7 +155,10 @@ fn heading(app: &App, canvas: &mut Canvas, line: Rect, rows: &RowsView) {
     if rows.filter_error.is_some() {
         title.push_str(" (not understood)");
     }
-    let bytes = units::bytes(rows.matching_bytes);
+    let mut bytes = units::bytes(rows.matching_bytes);
+    if app.answer.now.partial.is_some() {
+        bytes.push_str(&format!(" of {}", units::bytes(app.answer.now.whole(rows.total_bytes))));
+    }
     let whole = match (app.allocations.group, rows.matching == rows.total) {
         (Some(_), _) => format!("{}, {bytes}", units::count(rows.matching as u64, "group", "groups")),
         (None, true) => format!("{}, {bytes}", units::count(rows.total as u64, "allocation", "allocations")),

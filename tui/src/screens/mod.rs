@@ -35,6 +35,8 @@ pub(crate) struct Parts {
     pub tabs: Rect,
     /// A chart of few rows, on screens that have no other; empty where there is no room.
     pub timeline: Rect,
+    /// What is said of lists that are not whole; empty where they are.
+    pub note: Rect,
     /// The screen.
     pub body: Rect,
     /// Keys.
@@ -56,14 +58,35 @@ pub(crate) fn parts(app: &App) -> Parts {
         (_, _) => 6,
     };
     let line = |y, height| band(area, y, height);
-    let body = 2 + timeline;
+    let note = (note(app).len() as u16).min(area.height.saturating_sub(SMALLEST.1) / 2);
+    let body = 2 + timeline + note;
     Parts {
         header: line(0, 1),
         tabs: line(1, 1),
         timeline: line(2, timeline),
+        note: line(2 + timeline, note),
         body: line(body, area.height.saturating_sub(body + 1)),
         footer: line(area.height.saturating_sub(1), 1),
     }
+}
+
+/// How much of what lived the lists of the screen cover, why, and what to do, where it is not all: in lines.
+fn note(app: &App) -> Vec<String> {
+    let answer = &app.answer;
+    let peak = answer.peak.as_ref().and_then(|peak| peak.partial);
+    let partial = match app.screen {
+        Screen::Overview => answer.top_scopes_partial.map(|partial| ("Top scopes cover", partial)),
+        Screen::Allocations | Screen::Segments => answer.now.partial.map(|partial| ("This list covers", partial)),
+        Screen::Scopes => {
+            let now = answer.now.partial.map(|partial| ("This list covers", partial));
+            now.or(peak.map(|partial| ("The column of the live peak covers", partial)))
+        }
+        Screen::Steps | Screen::Output => None,
+    };
+    let Some((what, partial)) = partial else { return Vec::new() };
+    let go = answer.nearest_listed().map_or(String::new(), |_| ". w goes to the nearest".to_owned());
+    let text = format!("{what} {}{go}.", answer.covers(&partial));
+    crate::words::wrap(&text, usize::from(app.area.width.saturating_sub(2)))
 }
 
 /// True when the terminal is too small for anything but a sentence.
@@ -89,6 +112,12 @@ pub fn draw(app: &App, frame: &mut Frame) {
     header::draw(app, &mut canvas, &parts);
     if !parts.timeline.is_empty() && !nothing_yet(app) {
         chart::draw(app, &mut canvas, parts.timeline);
+    }
+    if !nothing_yet(app) {
+        for (row, text) in note(app).iter().take(parts.note.height.into()).enumerate() {
+            let (x, y) = (parts.note.x + 1, parts.note.y + row as u16);
+            canvas.text(x, y, parts.note.width.saturating_sub(1), text, app.palette.warning());
+        }
     }
     let body = parts.body;
     let mut cursor = None;
@@ -155,7 +184,7 @@ fn waiting(app: &App, canvas: &mut Canvas, area: Rect) {
 pub(crate) fn plot(app: &App) -> Rect {
     let parts = parts(app);
     let area = if app.screen == Screen::Overview { overview::layout(app, parts.body).chart } else { parts.timeline };
-    let mut plot = chart::layout(area).plot;
+    let mut plot = chart::layout(area, app.answer.session.listed.is_some()).plot;
     if plot.width == 0 {
         plot.width = 1;
     }

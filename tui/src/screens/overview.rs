@@ -228,11 +228,13 @@ fn scopes(app: &App, canvas: &mut Canvas, area: Rect) {
     // Of a session with many scopes they are summed up less often than the ledger is.
     let as_of =
         app.answer.top_scopes_as_of.map_or(String::new(), |time| format!("at {}", units::time(time.0 as f64 / 1e9)));
-    canvas.heading(area, "Top scopes", &as_of);
+    let partial = app.answer.top_scopes_partial;
+    canvas.heading(area, "Top scopes", &partial.map_or(as_of, |partial| partial.covers()));
     let live = app.answer.top_scopes_bytes;
     let room = usize::from(area.height - 1);
     if app.answer.top_scopes.is_empty() {
-        canvas.text(area.x + 1, area.y + 1, area.width - 1, "nothing is live in a scope", app.palette.faint());
+        let why = if partial.is_some() { "nothing of this moment is kept" } else { "nothing is live in a scope" };
+        canvas.text(area.x + 1, area.y + 1, area.width - 1, why, app.palette.faint());
     }
     for (row, scope) in app.answer.top_scopes.iter().take(room).enumerate() {
         let y = area.y + 1 + row as u16;

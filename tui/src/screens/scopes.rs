@@ -69,14 +69,22 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         let hits = nodes.iter().filter(|node| app.scopes.hit(node)).count();
         title = format!("Scopes / {} ({})", app.scopes.search, units::count(hits as u64, "hit", "hits"));
     }
-    canvas.heading(parts.heading, &title, &units::count(nodes.len().saturating_sub(1) as u64, "scope", "scopes"));
+    let mut facts = units::count(nodes.len().saturating_sub(1) as u64, "scope", "scopes");
+    if let Some(partial) = app.answer.now.partial {
+        facts.push_str(&format!(", {}", partial.covers()));
+    }
+    canvas.heading(parts.heading, &title, &facts);
     let selected = app.scopes.selected().filter(|position| *position < nodes.len());
     if nodes.len() == 1 && bytes(&nodes[0].now) == 0 {
         canvas.text(
             body.x + 1,
             parts.titles.y,
             body.width - 1,
-            "Nothing is live at this moment.",
+            if app.answer.now.partial.is_some() {
+                "Nothing of this moment is kept."
+            } else {
+                "Nothing is live at this moment."
+            },
             canvas.palette.faint(),
         );
     } else if app.scopes.icicle {
@@ -94,7 +102,7 @@ fn list(app: &App, canvas: &mut Canvas, parts: Layout, nodes: &[ScopeNode]) {
     table::titles(canvas, &COLUMNS, &placed, parts.titles.y, None);
     let visible = app.scopes.visible();
     let list = &app.scopes.list;
-    let whole = nodes.first().map_or(0, |root| bytes(&root.now));
+    let whole = app.answer.now.whole(nodes.first().map_or(0, |root| bytes(&root.now)));
     for (line, position) in visible.iter().skip(list.first).take(parts.rows.height.into()).enumerate() {
         let Some(node) = nodes.get(*position) else { continue };
         let y = parts.rows.y + line as u16;

@@ -76,8 +76,15 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         canvas.heading(parts.heading, "Segments", "");
         return;
     };
+    let title = "Segments: containers in the order of size";
+    if app.answer.now.partial.is_some() {
+        canvas.heading(parts.heading, title, "not kept");
+        let why = "Which parts of a segment were free at this moment is not kept.";
+        canvas.text(parts.summary.x + 1, parts.summary.y, parts.summary.width - 1, why, canvas.palette.faint());
+        return;
+    }
     let whole = format!("{}, {}", units::count(view.total as u64, "container", "containers"), units::bytes(view.bytes));
-    canvas.heading(parts.heading, "Segments: containers in the order of size", &whole);
+    canvas.heading(parts.heading, title, &whole);
     summary(canvas, parts.summary, view);
     if let (Some(pools), true) = (view.pools_in_words(), parts.pools.height > 0) {
         canvas.facts(parts.pools.x + 1, parts.pools.y, parts.pools.width.saturating_sub(2), &[pools], Style::new());

@@ -2,6 +2,7 @@
 
 use crossterm::event::KeyCode;
 use memscope_core::explorer::Explorer;
+use memscope_core::keep::Keep;
 use memscope_tui::glyphs::{ASCII, UNICODE};
 use memscope_tui::output::Output;
 use memscope_tui::palette::{Depth, Palette, Scheme};
@@ -266,4 +267,31 @@ fn shown_when_asked_for() {
             std::fs::write(folder.join(format!("{name}_{}", size.0)), view.press(keys).styled()).expect("written");
         }
     }
+}
+
+#[test]
+fn lists_of_what_is_not_kept_say_so() {
+    let kept =
+        |size| View::of(sessions::training().kept(Keep::Steps(Some(6), Some(7)), 50), size, COLOURED, None, false);
+    let mut view = kept((120, 40));
+    insta::assert_snapshot!("kept_live_120x40", view.text());
+    // Step 3 is summed only; the nearest moment whose lists are whole is the first of step 6.
+    view.press("t");
+    for key in [KeyCode::Home, KeyCode::Down, KeyCode::Down, KeyCode::Enter] {
+        view.key(key);
+    }
+    for (screen, key) in [("overview", "o"), ("allocations", "a"), ("scopes", "s"), ("segments", "m"), ("steps", "t")] {
+        insta::assert_snapshot!(format!("kept_summed_{screen}_120x40"), view.press(key).text());
+    }
+    insta::assert_snapshot!("kept_groups_120x40", view.press("abb").text());
+    insta::assert_snapshot!("kept_again_120x40", view.press("bbbbow").text());
+    // Of the peak the largest scopes were told before its allocations went.
+    insta::assert_snapshot!("kept_peak_120x40", view.press("p").text());
+    let mut small = kept((80, 24));
+    small.press("t");
+    for key in [KeyCode::Home, KeyCode::Enter] {
+        small.key(key);
+    }
+    insta::assert_snapshot!("kept_summed_overview_80x24", small.press("o").text());
+    insta::assert_snapshot!("kept_summed_allocations_80x24", small.press("a").text());
 }

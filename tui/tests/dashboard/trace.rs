@@ -3,10 +3,12 @@
 //! Owns: slots, clocks and names. Refuses: to know what the model makes of them.
 
 use memscope_core::explorer::{Explorer, Limits};
+use memscope_core::journal::Chain;
 use memscope_core::journal::entry::{
     Calibration, Counters, DeviceSample, Entry, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd, SessionInfo,
     TelemetrySample,
 };
+use memscope_core::keep::{Keep, write_in_segments};
 use memscope_wire::event::NO_DEVICE;
 use memscope_wire::text::PART_BYTES;
 use memscope_wire::{Category, Event, MemoryKind, Origin, TextId};
@@ -205,6 +207,24 @@ impl Trace {
             exit_status: Some(status),
             ..SessionEnd::default()
         }));
+    }
+
+    /// As `memscope run --keep` leaves it for a view that comes late, in segments of so many entries.
+    pub fn kept(&self, keep: Keep, segment: usize) -> Explorer {
+        let mut entries = self.entries.clone();
+        if let Some(Entry::Session(session)) = entries.first_mut() {
+            session.keep = Some(keep);
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = folder.path().join("journal");
+        let segments: Vec<(Nanoseconds, &[Entry])> =
+            entries.chunks(segment).map(|entries| (Nanoseconds(0), entries)).collect();
+        write_in_segments(&journal, keep, &segments, 0, &mut || ()).expect("written");
+        let mut explorer = Explorer::new(Limits::default());
+        for entry in Chain::open(&journal).expect("a journal") {
+            explorer.apply(&entry.expect("whole"));
+        }
+        explorer
     }
 
     pub fn explorer(&self) -> Explorer {

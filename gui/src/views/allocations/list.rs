@@ -92,8 +92,11 @@ impl List {
         ui.label(totals(context.answer, &view, self.group.is_some()));
         self.remarks(ui, context, &view);
         if view.matching == 0 {
-            let text = match view.total {
-                0 => "Nothing is live at this moment: P goes to the peak, a click on the timeline to any other.",
+            let text = match (view.total, context.answer.now.partial) {
+                (0, None) => {
+                    "Nothing is live at this moment: P goes to the peak, a click on the timeline to any other."
+                }
+                (0, Some(_)) => "No allocation of this moment is kept.",
                 _ => "The filter lets nothing through.",
             };
             ui.label(text);
@@ -188,10 +191,8 @@ impl List {
             ui.label(RichText::new(said).color(theme.warning()));
         }
         let now = context.answer.now.state.time;
-        if context.answer.session.forgotten_before.is_some_and(|before| now < before) {
-            let text = "What ended this long ago is no longer kept while the session runs: the list is not whole.";
-            ui.label(RichText::new(text).color(theme.warning()));
-        }
+        let partial = context.answer.now.partial;
+        panels::partial::ui(ui, context, panels::partial::LIST, partial);
         if view.as_of < now {
             let text = format!("as of {}", panels::time(view.as_of.0));
             ui.label(RichText::new(text).color(theme.faint()));
@@ -221,6 +222,8 @@ impl List {
     pub fn text(&self, context: &ViewContext<'_>) -> String {
         let Some(view) = &context.answer.rows else { return "Allocations: not known yet\n".to_owned() };
         let mut text = format!("{}\n", totals(context.answer, view, self.group.is_some()));
+        let said = |partial| panels::partial::text(context.answer, panels::partial::LIST, partial);
+        text.extend(context.answer.now.partial.map(|partial| format!("{}\n", said(partial))));
         if !self.filter.is_empty() {
             let _ = writeln!(text, "filter: {}", self.filter);
         }
@@ -247,8 +250,10 @@ pub(super) fn row_at(view: &RowsView, row: usize) -> Option<&Row> {
 /// All rows in a line: `812 of 3,402 allocations, 1.20 GiB of 4.30 GiB live`.
 fn totals(answer: &Answer, view: &RowsView, grouped: bool) -> String {
     let all = units::count(view.total as u64, "allocation", "allocations");
-    let (bytes, whole) = (units::bytes(view.matching_bytes), units::bytes(view.total_bytes));
+    let whole = answer.now.whole(view.total_bytes);
+    let (bytes, whole) = (units::bytes(view.matching_bytes), units::bytes(whole));
     let listed = match view.matching_allocations == view.total {
+        true if answer.now.partial.is_some() => format!("{all} kept, {bytes} of {whole} live"),
         true => format!("{all}, {whole} live"),
         false => format!("{} of {all}, {bytes} of {whole} live", units::grouped(view.matching_allocations as u64)),
     };

@@ -44,7 +44,7 @@ const GPU: usize = 8;
 /// Columns of groups; the last is sorted by what the groups have in common.
 const GROUPED: [Column; 5] = [
     Column::figures("size", 70.0, 0, "bytes asked for"),
-    Column::figures("share", 54.0, 2, "of what the filter lets through"),
+    Column::figures("share", 54.0, 2, "of what the filter lets through, or of all that is live"),
     Column::figures("count", 64.0, 1, "allocations"),
     Column::words("categories", 90.0, 1.0, 3, "bytes by category, of all that the filter lets through"),
     Column::words("group", 120.0, 4.0, 0, "what they have in common"),
@@ -146,7 +146,7 @@ impl<'a> Drawn<'a> {
     }
 
     fn group(&self, row: &GroupRow, column: usize, cell: &Cell<'_>) {
-        let (bytes, whole) = (bytes(row), self.view.matching_bytes);
+        let (bytes, whole) = (bytes(row), self.view.shares_of);
         let plain = self.theme.text();
         match column {
             0 => cell.text(&units::bytes(bytes), plain),

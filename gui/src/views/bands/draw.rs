@@ -121,7 +121,7 @@ fn name(painter: &Painter, rect: Rect, text: &str, ink: Color32) {
 /// Draws what is not drawn itself: on top of all bands, paler and striped, by category.
 pub fn rest(painter: &Painter, plot: &Plot<'_>, paint: &Paint<'_>) {
     let view = plot.view;
-    if view.order != BandOrder::Stacked || view.merged() == 0 {
+    if view.order != BandOrder::Stacked || !view.has_rest() {
         return;
     }
     let mut meshes = vec![Mesh::default(); STACKED.len()];

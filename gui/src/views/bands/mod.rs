@@ -29,6 +29,7 @@ use eframe::egui::{
 use memscope_core::explorer::filter::TERMS;
 use memscope_core::explorer::{BandOrder, BandsQuery, BandsView, Pick, Query, Target};
 
+use crate::panels;
 use crate::shared::{Selection, Shared, Span};
 use crate::view::{OwnKey, View, ViewContext};
 use crate::views::timeline::{self, Chart, MARGIN, RULER};
@@ -111,12 +112,13 @@ impl View for Bands {
         };
         self.scopes.follow(&view);
         self.legend(ui, context, &view);
+        panels::partial::ui(ui, context, panels::partial::SPAN, view.partial);
         self.chart(ui, context, &view, line);
     }
 
     fn text(&self, context: &ViewContext<'_>) -> String {
         match &context.answer.bands {
-            Some(view) => words::table(view, &self.filter),
+            Some(view) => words::table(context.answer, view, &self.filter),
             None => "Memory over time: not known yet\n".to_owned(),
         }
     }
@@ -238,6 +240,7 @@ impl Bands {
             bytes::axis(&painter, &plot, &theme);
         }
         let thin = self.draw(&painter.with_clip_rect(inner), context, &plot);
+        timeline::bands::unlisted(&painter, context, &plot.chart);
         if view.order == BandOrder::Address {
             address::over(&painter, &plot, &theme, context.shared);
         }

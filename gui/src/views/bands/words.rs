@@ -61,15 +61,15 @@ pub fn summary(view: &BandsView, filter: &str, thin: usize) -> String {
     if view.segments_hidden > 0 {
         let _ = write!(text, "; {} not drawn", units::count(view.segments_hidden as u64, "segment", "segments"));
     }
-    if let Some(from) = view.exact_from {
-        let _ = write!(text, "; what ended before {} is no longer kept", panels::time(from.0));
-    }
     text
 }
 
 /// Why there is nothing to see; `None` where there is something.
 pub fn without(view: &BandsView) -> Option<&'static str> {
     let nothing = view.alive == 0;
+    if nothing && view.partial.is_some() {
+        return Some("No allocation of this time is kept: what was live is merged, striped.");
+    }
     nothing.then_some("No device memory was live in this time. 0 shows all of time, D another device or process.")
 }
 
@@ -97,9 +97,12 @@ pub fn life(birth: u64, death: Option<u64>, answer: &Answer) -> Span {
 }
 
 /// All bands as a table for spreadsheets, and what is merged.
-pub fn table(view: &BandsView, filter: &str) -> String {
+pub fn table(answer: &Answer, view: &BandsView, filter: &str) -> String {
     let (begin, end) = (panels::time(view.range.start.0), panels::time(view.range.end.0));
     let mut text = format!("Memory over time from {begin} to {end}: {}\n", summary(view, filter, 0));
+    text.extend(
+        view.partial.map(|partial| format!("{}\n", panels::partial::text(answer, panels::partial::SPAN, partial))),
+    );
     text.push_str("made_s\tended_s\tbytes\tgranted\tcategory\tknown\tscope\tname\tprocess\taddress\n");
     let seconds = |time: u64| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
     for band in &view.bands {
@@ -118,7 +121,7 @@ pub fn table(view: &BandsView, filter: &str) -> String {
             band.address,
         );
     }
-    if view.merged() == 0 {
+    if !view.has_rest() {
         return text;
     }
     let names: Vec<&str> = STACKED.iter().map(|category| category.name()).collect();

@@ -7,6 +7,7 @@ use memscope_core::explorer::{FlameBy, FlameView, Frame};
 
 use super::scene::{Chosen, Scene};
 use super::{Flame, Weight, words};
+use crate::panels;
 use crate::view::ViewContext;
 
 /// Largest width of a field.
@@ -77,9 +78,10 @@ impl Flame {
     }
 
     /// What is seen, what was found, and what is wrong, each in words.
-    pub(super) fn say(&mut self, ui: &mut Ui, context: &ViewContext<'_>, scene: &Scene) {
-        let (view, theme) = (&scene.view, &context.theme);
+    pub(super) fn say(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, scene: &Scene) {
+        let (view, theme) = (&scene.view, context.theme);
         ui.add(Label::new(RichText::new(words::summary(context, view)).color(theme.faint())).truncate());
+        panels::partial::ui(ui, context, panels::partial::LIST, view.partial);
         let wrong =
             view.filter_error.as_ref().map(|error| (format!("{error}; everything is let through"), theme.error()));
         let selected = match scene.chosen {

@@ -53,7 +53,7 @@ fn share(part: u64, whole: u64) -> String {
 /// A node in a line.
 pub fn line(scene: &Scene, position: usize) -> String {
     let (view, node) = (&scene.view, &scene.view.nodes[position]);
-    let of_all = share(node.bytes(), view.nodes[0].bytes());
+    let of_all = share(node.bytes(), view.whole());
     format!("{}, {}, {of_all} of all", name(scene, position), units::bytes(node.bytes()))
 }
 
@@ -67,7 +67,7 @@ pub fn facts(scene: &Scene, position: usize) -> Vec<String> {
         units::count(node.allocations, "allocation", "allocations")
     )];
     if position > 0 {
-        let mut shares = format!("{} of all", share(node.bytes(), view.nodes[0].bytes()));
+        let mut shares = format!("{} of all", share(node.bytes(), view.whole()));
         if scene.parent(position) > 0 {
             let around = name(scene, scene.parent(position));
             let _ = write!(shares, ", {} of {around}", share(node.bytes(), parent.bytes()));
@@ -99,7 +99,7 @@ fn own(view: &FlameView, position: usize) -> &'static str {
 /// All of the tree in a line: how much, and of when.
 pub fn summary(context: &ViewContext<'_>, view: &FlameView) -> String {
     let (answer, all) = (context.answer, &view.nodes[0]);
-    let bytes = units::bytes(all.bytes());
+    let bytes = view.partial.map_or_else(|| units::bytes(all.bytes()), |partial| partial.covers());
     let count = units::count(all.allocations, "allocation", "allocations");
     // A list of allocations has both.
     let count = format!("{count} of {} memory", if answer.of_host { "host" } else { "device" });
@@ -142,6 +142,7 @@ pub fn without(view: &FlameView) -> Option<&'static str> {
         (0, _) if !query.filter.trim().is_empty() && view.filter_error.is_none() => {
             Some("No allocation passes the filter.")
         }
+        (0, _) if view.partial.is_some() => Some("No allocation of this moment is kept."),
         (0, FlameWeight::AllocatedIn(_)) => Some("Nothing was allocated in this range: choose a longer one."),
         (0, _) => Some("Nothing lives at this moment: P goes to the peak."),
         _ if !view.recorded && query.by == FlameBy::Scope => Some(
@@ -158,6 +159,10 @@ pub fn text(context: &ViewContext<'_>, view: &FlameView) -> String {
     let by = if query.by == FlameBy::Scope { "scope" } else { "line of the program" };
     let inverted = if query.invert { ", the innermost first" } else { "" };
     let mut text = format!("Flame by {by}{inverted}: {}\n", summary(context, view));
+    text.extend(
+        view.partial
+            .map(|partial| format!("{}\n", panels::partial::text(context.answer, panels::partial::LIST, partial))),
+    );
     if !query.filter.trim().is_empty() {
         let _ = writeln!(text, "filter: {}", query.filter.trim());
     }
@@ -169,7 +174,7 @@ pub fn text(context: &ViewContext<'_>, view: &FlameView) -> String {
             text,
             "{:>20} {:>7} {:>20} {:>11}  {:indent$}{}",
             units::grouped(node.bytes()),
-            share(node.bytes(), view.nodes[0].bytes()),
+            share(node.bytes(), view.whole()),
             units::grouped(node.own),
             units::grouped(node.allocations),
             "",

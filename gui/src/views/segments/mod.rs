@@ -16,9 +16,10 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use eframe::egui::{Rect, RichText, Ui, UiBuilder, pos2, vec2};
-use memscope_core::explorer::{Pick, Query, SegmentOrder, SegmentsQuery, SegmentsView, WindowQuery};
+use memscope_core::explorer::{Answer, Pick, Query, SegmentOrder, SegmentsQuery, SegmentsView, WindowQuery};
 use memscope_core::report::units;
 
+use crate::panels;
 use crate::shared::{Selection, Shared, Span};
 use crate::view::{View, ViewContext};
 use crate::views::timeline;
@@ -91,13 +92,17 @@ impl View for Segments {
                 if self.part.is_some() && ui.button("Whole segment").clicked() {
                     self.part = None;
                 }
-                ui.label(summary(view));
+                if context.answer.now.partial.is_none() {
+                    ui.label(summary(view));
+                }
                 if lost(context.shared, view) {
                     ui.label(RichText::new("what is selected lies in no segment here").color(context.theme.faint()));
                 }
             });
+            let partial = context.answer.now.partial;
+            panels::partial::ui(ui, context, panels::partial::LIST, partial);
             if view.total == 0 {
-                ui.label(without(view));
+                ui.label(without(context.answer, view));
                 self.rows = 0..1;
                 return;
             }
@@ -116,7 +121,7 @@ impl View for Segments {
     fn text(&self, context: &ViewContext<'_>) -> String {
         let Some(view) = &context.answer.segments else { return "Segments: not known yet\n".to_owned() };
         if view.total == 0 {
-            return format!("{}\n", without(view));
+            return format!("{}\n", without(context.answer, view));
         }
         let mut text = format!("{}\naddress\tbytes\tin_blocks\tblocks\tholes\tlargest_hole\tprocess\n", summary(view));
         for segment in &view.segments {
@@ -153,7 +158,10 @@ fn summary(view: &SegmentsView) -> String {
 }
 
 /// Why there is nothing to see.
-fn without(view: &SegmentsView) -> String {
+fn without(answer: &Answer, view: &SegmentsView) -> String {
+    if answer.now.partial.is_some() {
+        return "Which parts of a segment were free at this moment is not kept.".to_owned();
+    }
     let driver = units::count(view.leaves as u64, "allocation", "allocations");
     format!(
         "No segments at this moment. The program has {driver} of the driver, and none of them holds blocks: either it uses no caching \

@@ -2,8 +2,10 @@
 //!
 //! Owns: which of them are wide enough to be named. Refuses: those that are narrower than a pixel; it says how many there are.
 
-use eframe::egui::{Align2, Color32, FontId, Painter, Rect, Stroke, StrokeKind, Ui, pos2, vec2};
-use memscope_core::explorer::{At, PhaseSpan, StepSpan, Target, WindowView};
+use eframe::egui::accesskit::Role;
+use eframe::egui::{Align2, Color32, FontId, Painter, Rect, Sense, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2};
+use memscope_core::explorer::{Answer, At, PhaseSpan, StepSpan, Target, WindowView};
+use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::units;
 
 use super::{Chart, small};
@@ -11,6 +13,10 @@ use crate::panels;
 use crate::shared::Span;
 use crate::view::ViewContext;
 
+/// Least width of a time whose lists are whole.
+const LEAST: f32 = 3.0;
+/// Distance of the lines over a time whose lists are not whole.
+const HATCH: f32 = 7.0;
 /// Height of one band.
 pub const HEIGHT: f32 = 17.0;
 /// A band that is narrower than this is not named.
@@ -29,6 +35,72 @@ pub fn ui(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, top: f32) {
     };
     steps(ui, context, chart, line(0.0), &window);
     phases(ui, context, chart, line(1.0), &window);
+    lists(ui, context, chart, line(2.0));
+}
+
+/// How many bands there are: the last tells where lists are whole, of a session of which not all are.
+pub fn count(answer: &Answer) -> usize {
+    2 + usize::from(answer.session.listed.is_some())
+}
+
+/// Draws where lists are whole.
+fn lists(ui: &Ui, context: &ViewContext<'_>, chart: &Chart, line: Rect) {
+    let Some(listed) = &context.answer.session.listed else { return };
+    let (theme, painter) = (&context.theme, ui.painter());
+    let said = format!("Lists are kept: {}; the rest is summed only", listed.when());
+    let response = ui.interact(line, ui.scope_id().with("lists"), Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &said));
+    response.on_hover_text(&said);
+    let last = context.answer.session.last_time;
+    for gap in gaps(context, chart) {
+        hatch(painter, Rect::from_x_y_ranges(gap.x_range(), line.y_range()), theme.faint());
+        let span = Span::between(chart.time(gap.left()), chart.time(gap.right()));
+        band(painter, chart, line, span, Color32::TRANSPARENT, theme.text(), |_| "summed only".to_owned());
+    }
+    for kept in listed.times.iter().filter(|kept| kept.end.is_none_or(|end| end.0 >= chart.seen.begin)) {
+        let (left, right) = (chart.x(kept.begin.0), chart.x(kept.end.unwrap_or(last).0));
+        // A few steps of many hours are to be found too.
+        let rect = Rect::from_x_y_ranges(left..=right.max(left + LEAST), line.y_range()).intersect(line);
+        if rect.is_positive() {
+            painter.rect_filled(rect, 0.0, theme.good().lerp_to_gamma(theme.ground(), 0.4));
+            band(
+                painter,
+                chart,
+                line,
+                Span::between(kept.begin.0, kept.end.unwrap_or(last).0),
+                Color32::TRANSPARENT,
+                theme.text(),
+                |_| "kept".to_owned(),
+            );
+        }
+    }
+}
+
+/// The parts of what is seen whose lists are not whole.
+fn gaps(context: &ViewContext<'_>, chart: &Chart) -> Vec<Rect> {
+    let seen = chart.seen.from()..Nanoseconds(chart.seen.end.min(context.answer.session.last_time.0));
+    let gaps = context.answer.session.listed.as_ref().map_or_else(Vec::new, |listed| listed.gaps(&seen));
+    gaps.into_iter().map(|gap| chart.span(Span::between(gap.start.0, gap.end.0)).intersect(chart.rect)).collect()
+}
+
+/// Hatches the parts of a chart of allocations whose lists are not whole.
+pub fn unlisted(painter: &Painter, context: &ViewContext<'_>, chart: &Chart) {
+    for gap in gaps(context, chart) {
+        hatch(painter, gap, context.theme.faint().gamma_multiply(0.45));
+    }
+}
+
+/// Slanting lines.
+fn hatch(painter: &Painter, rect: Rect, ink: Color32) {
+    if !rect.is_positive() {
+        return;
+    }
+    let painter = painter.with_clip_rect(rect.intersect(painter.clip_rect()));
+    let mut x = rect.left() - rect.height();
+    while x < rect.right() {
+        painter.line_segment([pos2(x, rect.bottom()), pos2(x + rect.height(), rect.top())], Stroke::new(1.0, ink));
+        x += HATCH;
+    }
 }
 
 /// Draws steps alone into a line; a click on one puts the cursor, and chooses its time.

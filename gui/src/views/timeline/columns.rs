@@ -94,7 +94,9 @@ impl<'a> Source<'a> {
             }
         }
         let (_, bucket) = most?;
-        Some(Column { rows: bucket.rows, reserved, time: Some(bucket.time.0), foreign: [0; 4] })
+        // Where not all is listed, the series speaks here too.
+        let time = bucket.allocations.map(|_| bucket.time.0);
+        Some(Column { rows: bucket.rows, reserved, time, foreign: [0; 4] })
     }
 
     fn coarse(&self, span: Span) -> Option<Column> {
@@ -172,6 +174,7 @@ mod tests {
             time: Nanoseconds(begin + 3),
             rows: EventRows { live: live(bytes), reserved: bytes, ..EventRows::default() },
             reserved: bytes,
+            allocations: Some(1),
             ..WindowBucket::default()
         };
         let mut answer = Answer {

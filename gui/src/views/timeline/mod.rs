@@ -125,7 +125,8 @@ impl View for Timeline {
         let painter = ui.painter_at(rect);
         painter.rect_filled(rect, 0.0, context.theme.ground());
         let tracks = tracks::Rows::of(context.answer.tracks.as_deref(), rect.height());
-        let top = rect.top() + RULER + 2.0 * bands::HEIGHT;
+        let bands = bands::count(context.answer);
+        let top = rect.top() + RULER + bands as f32 * bands::HEIGHT;
         let bottom = rect.bottom() - 8.0 - tracks.height();
         let inner = Rect::from_min_max(pos2(rect.left() + MARGIN, top), pos2(rect.right() - 8.0, bottom));
         if inner.width() < 20.0 || inner.height() < 20.0 {
@@ -140,7 +141,7 @@ impl View for Timeline {
         axis::bytes(&painter, &chart, &scale, &context.theme);
         area::draw(&painter, context, &chart, &scale, &runs);
         capacity(&painter, context, &chart, &scale);
-        for (row, name) in ["steps", "phases"].into_iter().enumerate() {
+        for (row, name) in ["steps", "phases", "lists"].into_iter().take(bands).enumerate() {
             let at = pos2(inner.left() - 6.0, rect.top() + RULER + (row as f32 + 0.45) * bands::HEIGHT);
             painter.text(at, Align2::RIGHT_CENTER, name, FontId::proportional(11.0), context.theme.faint());
         }
@@ -154,6 +155,9 @@ impl View for Timeline {
     fn text(&self, context: &ViewContext<'_>) -> String {
         let seen = context.seen();
         let mut text = format!("Timeline from {} to {}\n", panels::time(seen.begin), panels::time(seen.end));
+        if let Some(listed) = &context.answer.session.listed {
+            let _ = writeln!(text, "Lists are kept: {}; the rest is summed only", listed.when());
+        }
         for mark in marks::of(context.answer) {
             text.push_str(&format!("{}: {}\n", panels::time(mark.time), mark.label));
         }

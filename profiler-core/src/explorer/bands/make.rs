@@ -11,6 +11,7 @@ use crate::report::pattern;
 
 use super::super::filter::Filter;
 use super::super::history::{History, Source, choose};
+use super::super::listed::Listed;
 use super::super::part::{Part, Positions};
 use super::super::query::{BandOrder, BandsQuery};
 use super::super::rows::pick;
@@ -25,6 +26,7 @@ pub(super) struct Chosen<'m> {
     /// After the first position, until the second.
     pub orders: (u32, u32),
     pub part: Part,
+    pub listed: Option<&'m Listed>,
     /// In the order of births.
     pub ids: Vec<u32>,
     pub ruler: Ruler,
@@ -35,7 +37,7 @@ pub(in crate::explorer) fn view(
     history: &mut History,
     source: Source<'_>,
     positions: &Positions,
-    (part, last): (Part, Nanoseconds),
+    (part, listed, last): (Part, Option<&Listed>, Nanoseconds),
     query: &BandsQuery,
 ) -> BandsView {
     // Nothing is known of what comes after the last moment.
@@ -62,7 +64,7 @@ pub(in crate::explorer) fn view(
     let limit = query.limit.min(BandsQuery::MOST);
     let ids = choose(history, source, (&range, (after, until)), limit, may);
     let ruler = Ruler::of(&range, query.columns);
-    let chosen = Chosen { source, positions, range, orders: (after, until), part, ids, ruler };
+    let chosen = Chosen { source, positions, range, orders: (after, until), part, listed, ids, ruler };
     view.bands = chosen.ids.iter().map(|id| chosen.band(*id, query.order)).collect();
     view.scopes = scopes(source.model, &view.bands);
     match query.order {

@@ -16,6 +16,7 @@ use crate::journal::entry::Nanoseconds;
 use crate::ledger::CATEGORIES;
 
 use super::answer::STACKED;
+use super::listed::Partial;
 use super::query::{BandOrder, Pick};
 
 pub(super) use make::view;
@@ -53,8 +54,9 @@ pub struct BandsView {
     pub scopes: Vec<BandScope>,
     /// What is wrong with the filter, as a sentence; it then lets everything through.
     pub filter_error: Option<String>,
-    /// Before this time what ended is no longer kept; `None` while everything is.
-    pub exact_from: Option<Nanoseconds>,
+    /// How much can be drawn, at the moment of the range at which least of what was live can; `None` where all can. The rest is in
+    /// [`BandsView::rest`] without a band.
+    pub partial: Option<Partial>,
 }
 
 /// One allocation.
@@ -178,6 +180,11 @@ impl BandsView {
     /// How many allocations within the range are not drawn themselves.
     pub fn merged(&self) -> u64 {
         self.alive.saturating_sub(self.bands.len() as u64)
+    }
+
+    /// True when something that is live is not drawn itself.
+    pub fn has_rest(&self) -> bool {
+        self.merged() > 0 || self.partial.is_some()
     }
 
     /// The scope of a band.

@@ -6,8 +6,9 @@ use memscope_wire::Category;
 
 use crate::ledger::CATEGORIES;
 
-use super::super::history::{History, Ledger, Sums};
-use super::super::window::peaks;
+use super::super::history::{History, Ledger, Peak, Sums};
+use super::super::listed::Partial;
+use super::super::window::{Remembered, peaks};
 use super::make::Chosen;
 use super::{BandsView, Rest};
 
@@ -62,14 +63,18 @@ pub(super) fn sum(history: &History, sums: &Sums, chosen: &Chosen<'_>, view: &mu
         let mut rest =
             Rest { time, drawn: 0, live: ledger.rows.live, allocations: ledger.allocations.wrapping_sub(drawn.count) };
         for (live, drawn) in rest.live.iter_mut().zip(drawn.live) {
-            *live = live.wrapping_sub(drawn);
+            *live = live.saturating_sub(drawn);
             rest.drawn = rest.drawn.wrapping_add(drawn);
         }
         rest
     };
-    view.rest_exact = until - after <= FEW;
+    let gaps = chosen.listed.filter(|listed| !listed.has_all(&chosen.range));
+    view.rest_exact = until - after <= FEW && gaps.is_none();
     if !view.rest_exact {
-        let peaks = peaks(history, source, sums, &chosen.range, &chosen.ruler);
+        let mut peaks = peaks(history, source, sums, &chosen.range, &chosen.ruler);
+        if let (Some(listed), Some(track)) = (gaps, sums.part.track(source.walk)) {
+            view.partial = fill(&mut peaks, chosen, &Remembered { listed, series: track.series() });
+        }
         // Before the range there may be what ends as it begins.
         view.rest = peaks.iter().map(|peak| rest(peak.order, peak.time, &peak.ledger)).collect();
         return;
@@ -88,4 +93,17 @@ pub(super) fn sum(history: &History, sums: &Sums, chosen: &Chosen<'_>, view: &mu
             _ => view.rest.push(now),
         }
     }
+}
+
+/// Puts what was live into the parts of a range of which only some is listed; where the least of it is.
+fn fill(peaks: &mut [Peak], chosen: &Chosen<'_>, remembered: &Remembered<'_>) -> Option<Partial> {
+    let mut partial: Option<Partial> = None;
+    for (number, peak) in peaks.iter_mut().enumerate() {
+        let Some(rows) = remembered.largest(&chosen.ruler, number) else { continue };
+        let here = Partial::of(peak.ledger.live, rows.live_bytes());
+        partial = partial.into_iter().chain(here).max_by_key(Partial::missing);
+        peak.time = chosen.ruler.begin(number);
+        peak.ledger = Ledger { rows, live: rows.live_bytes(), ..peak.ledger };
+    }
+    partial
 }

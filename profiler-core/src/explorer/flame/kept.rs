@@ -8,6 +8,7 @@ use crate::allocation::Model;
 use crate::journal::entry::Nanoseconds;
 use crate::timeline::Walk;
 
+use super::super::listed::{Listed, Partial};
 use super::super::pace::{Kept, Pace, Stamp};
 use super::super::part::Part;
 use super::super::query::At;
@@ -24,11 +25,15 @@ pub(in crate::explorer) struct Weighed {
 type Key = (Part, Option<At>, FlameBy, FlameWeight, String);
 
 /// A question's moment, and others that it may mean.
-pub(in crate::explorer) struct Moment {
+pub(in crate::explorer) struct Moment<'a> {
     pub at: (At, u32, Nanoseconds),
     pub peak: (u32, Nanoseconds),
     pub now: Stamp,
     pub last: Nanoseconds,
+    /// How much is listed at the moment and at the peak, where that is not all.
+    pub partial: (Option<Partial>, Option<Partial>),
+    /// Which moments have whole lists.
+    pub listed: Option<&'a Listed>,
 }
 
 impl Weighed {
@@ -38,7 +43,7 @@ impl Weighed {
         pace: &mut Pace,
         (model, walk): (&Model, &Walk),
         part: Part,
-        moment: Moment,
+        moment: Moment<'_>,
         query: &FlameQuery,
     ) -> Arc<FlameView> {
         let (at, order, time) = moment.at;
@@ -56,9 +61,17 @@ impl Weighed {
         };
         let key = (part, at, query.by, query.weight.clone(), query.filter.clone());
         let (weights, drawn) = pace.list(&mut self.weights, key, Stamp { order, ..moment.now }, make);
+        let partial = match &query.weight {
+            FlameWeight::Cursor => moment.partial.0,
+            FlameWeight::Peak => moment.partial.1,
+            FlameWeight::AllocatedIn(range) => {
+                let here = Partial { listed: weights.bytes(), whole: None };
+                moment.listed.filter(|listed| !listed.has_all(range)).map(|_| here)
+            }
+        };
         match drawn {
-            Some(view) if view.query == *query => Arc::clone(view),
-            _ => Arc::clone(drawn.insert(Arc::new(weights.view(model, query)))),
+            Some(view) if view.query == *query && view.partial == partial => Arc::clone(view),
+            _ => Arc::clone(drawn.insert(Arc::new(FlameView { partial, ..weights.view(model, query) }))),
         }
     }
 }

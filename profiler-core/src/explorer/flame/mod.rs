@@ -20,6 +20,8 @@ use crate::allocation::StackNode;
 use crate::journal::entry::Nanoseconds;
 use crate::ledger::CATEGORIES;
 
+use super::listed::Partial;
+
 pub(super) use kept::{Moment, Weighed};
 
 /// Which tree, of what, and which part of it.
@@ -100,6 +102,8 @@ pub struct FlameView {
     pub filter_error: Option<String>,
     /// True when at least one scope, or one stack, of the session is known.
     pub recorded: bool,
+    /// How much of what it is of it covers, where that is not all.
+    pub partial: Option<Partial>,
 }
 
 /// A node. Its bytes are its own and those of its children, those told together among them; unless it lies around the node that is
@@ -140,6 +144,13 @@ impl FlameNode {
 }
 
 impl FlameView {
+    /// What shares are of: the bytes of the root, and, without a filter, what is in no list.
+    pub fn whole(&self) -> u64 {
+        let missing = self.partial.filter(|_| self.query.filter.trim().is_empty() || self.filter_error.is_some());
+        let listed = self.nodes.first().map_or(0, FlameNode::bytes);
+        listed.saturating_add(missing.map_or(0, |partial| partial.missing()))
+    }
+
     /// The nodes around one, from the root on, and itself at the end.
     pub fn path(&self, position: usize) -> Vec<usize> {
         let around = |at: &usize| self.nodes.get(*at).is_some_and(|node| *at + node.inside >= position);

@@ -144,6 +144,13 @@ impl Weights {
     }
 }
 
+impl Weights {
+    /// Bytes of the whole tree.
+    pub fn bytes(&self) -> u64 {
+        self.all.first().map_or(0, Sum::bytes)
+    }
+}
+
 /// Sums of the nodes of a tree of which most hold nothing.
 struct Places {
     /// By number: the position of its sum plus 1; 0 for none.

@@ -83,16 +83,6 @@ impl Sums {
     pub fn of(history: &History, source: Source<'_>, part: Part) -> Sums {
         let mut ledger = Ledger::default();
         let counts = |allocation: &Allocation| part.counts(source.model, allocation);
-        let base = history.base();
-        if base > 0 {
-            let lifetimes = source.walk.lifetimes.iter();
-            let kept = source.model.allocations.iter().zip(lifetimes);
-            for (allocation, _) in kept.filter(|(_, lifetime)| lifetime.birth > 0 && lifetime.spans(base)) {
-                if counts(allocation) {
-                    ledger.turn(allocation, false);
-                }
-            }
-        }
         let mut births = 0;
         let mut chunks = Vec::with_capacity(history.chunks() + 1);
         for chunk in 0..history.chunks() {
@@ -115,10 +105,10 @@ impl Sums {
                 }
             }
             let begin = history.begin_of(chunk).unwrap_or_default();
-            let peak = peak.unwrap_or(Peak::at(base, begin, before));
+            let peak = peak.unwrap_or(Peak::at(history.last_before_chunk(chunk), begin, before));
             chunks.push(Chunk { before, peak, births: births_before });
         }
-        chunks.push(Chunk { before: ledger, peak: Peak::at(base, Nanoseconds(0), ledger), births });
+        chunks.push(Chunk { before: ledger, peak: Peak::at(history.last, Nanoseconds(0), ledger), births });
         Sums { part, chunks }
     }
 
@@ -129,7 +119,7 @@ impl Sums {
 
     /// The ledger right after a position.
     pub fn at(&self, history: &History, source: Source<'_>, order: u32) -> (Ledger, u64) {
-        let chunk = history.chunks.partition_point(|(first, _)| *first <= order).saturating_sub(1);
+        let chunk = history.chunk_at(order);
         let Chunk { before: mut ledger, mut births, .. } = *self.chunk(chunk);
         for turn in history.turns(source, chunk).take_while(|turn| turn.order <= order) {
             let allocation = source.allocation(turn.id);

@@ -7,6 +7,7 @@ use std::ops::Range;
 use crate::journal::entry::Nanoseconds;
 
 use super::super::history::{History, Source};
+use super::super::listed::Listed;
 use super::super::part::Part;
 use super::super::query::WindowQuery;
 use super::super::window::Ruler;
@@ -26,10 +27,9 @@ pub struct FragmentationView {
     pub as_of: Nanoseconds,
     /// The span that was asked for.
     pub range: Range<Nanoseconds>,
-    /// Moments at equal distances, the first at its beginning; fewer than were asked for where very much lives.
+    /// Moments at equal distances, the first at its beginning; fewer than were asked for where very much lives. None of which not
+    /// everything is listed: what is not would be a hole.
     pub points: Vec<FragmentationPoint>,
-    /// Points before this time tell only of what is still kept; `None` while everything is.
-    pub exact_from: Option<Nanoseconds>,
 }
 
 /// The containers of one moment: right after the last change at or before it.
@@ -63,7 +63,7 @@ impl FragmentationPoint {
 pub(in crate::explorer) fn over_time(
     history: &mut History,
     source: Source<'_>,
-    part: Part,
+    (part, listed): (Part, Option<&Listed>),
     query: &WindowQuery,
 ) -> FragmentationView {
     let mut view = FragmentationView { range: query.range.clone(), ..FragmentationView::default() };
@@ -72,6 +72,7 @@ pub(in crate::explorer) fn over_time(
     let order = |number: usize| history.last_before(source, Nanoseconds(ruler.begin(number).0.saturating_add(1)));
     let mut moments: Vec<(Nanoseconds, u32)> =
         (0..ruler.parts()).map(|number| (ruler.begin(number), order(number))).collect();
+    moments.retain(|(time, _)| listed.is_none_or(|listed| listed.has(*time)));
     let live = moments.iter().map(|(_, order)| sums.at(history, source, *order).0.allocations);
     let effort = live.fold(0u64, |sum, allocations| sum.saturating_add(allocations));
     let stride = effort.div_ceil(EFFORT).max(1);

@@ -27,7 +27,7 @@ fn told(answer: Answer) -> impl PartialEq + std::fmt::Debug {
     let live =
         |node: &ScopeNode| (node.allocations > 0).then(|| (node.name.clone(), node.now, node.own, node.allocations));
     let mut session = answer.session;
-    session.forgotten_before = None;
+    session.listed = None;
     (
         (session, answer.devices, answer.processes, answer.target, answer.now),
         (answer.peak.map(|peak| (peak.state, peak.phase)), answer.step_before, answer.series),
@@ -103,7 +103,7 @@ fn every_kind_of_thing_stays_within_its_bound() {
     assert!((20..=26).contains(&answer.steps_total), "{}", answer.steps_total);
     let last = answer.steps.last().expect("steps");
     assert_eq!((last.number, last.peak, last.allocations), (count - 1, 1000 + 100 + count - 1, 1));
-    let before = answer.session.forgotten_before.expect("much is forgotten");
+    let before = answer.session.listed.expect("much is forgotten").times[0].begin;
     assert!(before.0 > (count - 20) * 100_000_000 && before <= answer.session.last_time, "{before:?}");
     // The sample at the peak of the last step is there, and so is one of the beginning.
     assert!(answer.devices[0].sample.is_some());

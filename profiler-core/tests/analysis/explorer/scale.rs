@@ -132,7 +132,7 @@ fn every_bucket_shows_its_largest_moment_at_every_zoom() {
                 for moment in moments[first..].iter().take_while(|(time, ..)| *time < end) {
                     largest = if total(&moment.1) > total(&largest.1) { *moment } else { largest };
                 }
-                let found = (bucket.time.0, bucket.rows.live, bucket.allocations);
+                let found = (bucket.time.0, bucket.rows.live, bucket.allocations.expect("all are listed"));
                 assert_eq!(found, largest, "bucket {number} of {buckets} of {range:?}");
             }
         }

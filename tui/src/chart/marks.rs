@@ -136,7 +136,10 @@ pub(super) fn lists(canvas: &mut Canvas, line: Rect, listed: &Listed, span: &Ran
     if line.x >= GUTTER && free(canvas, Rect { x: line.x - GUTTER, width: GUTTER - 1, ..line }, 0..GUTTER - 1) {
         canvas.right(line.x - GUTTER, line.y, GUTTER - 1, "lists", canvas.palette.faint());
     }
-    let mut x = line.x;
+    // Texts that stand here keep a blank on each side.
+    let open: Vec<bool> =
+        (0..line.width).map(|column| free(canvas, line, column.saturating_sub(1)..column + 2)).collect();
+    let mut column = 0;
     for run in states.chunk_by(|one, other| one == other) {
         let (glyph, style) = match run[0] {
             0 => (canvas.glyphs.summed, canvas.palette.faint()),
@@ -144,13 +147,15 @@ pub(super) fn lists(canvas: &mut Canvas, line: Rect, listed: &Listed, span: &Ran
             _ => (canvas.glyphs.listed, canvas.palette.good()),
         };
         let long = run.len() as u16;
-        let cells: Vec<u16> = (x..x + long).filter(|x| free(canvas, Rect { x: *x, width: 1, ..line }, 0..1)).collect();
-        let all_free = cells.len() == run.len();
-        cells.into_iter().for_each(|x| canvas.glyph(x, line.y, glyph, style));
-        if run[0] == 0 && widest == Some(run.len()) && all_free && run.len() > WORDS.len() + 2 {
-            canvas.text(x + (long - WORDS.len() as u16) / 2, line.y, long, WORDS, style);
+        let here = &open[usize::from(column)..][..run.len()];
+        for (x, _) in (line.x + column..).zip(here).filter(|(_, open)| **open) {
+            canvas.glyph(x, line.y, glyph, style);
         }
-        x += long;
+        let named = run[0] == 0 && widest == Some(run.len()) && run.len() > WORDS.len() + 2;
+        if named && here.iter().all(|open| *open) {
+            canvas.text(line.x + column + (long - WORDS.len() as u16) / 2, line.y, long, WORDS, style);
+        }
+        column += long;
     }
 }
 

@@ -1,8 +1,8 @@
 //! The log's file: its name, its mapping, its header.
 //!
 //! Owns: `<folder>/<pid>-<start time>-<exec count>.log`, created once in a process at its first recorded call, never at load.
-//! Refuses: to retry: when the folder is missing or not writable the process is not recorded. Where it can, it leaves an empty
-//! file whose name says why.
+//! Refuses: to retry: when the folder is missing or not writable, or whoever reads its logs is gone, the process is not recorded.
+//! Where it can, it leaves an empty file whose name says why.
 //!
 //! The descriptor is kept for growing the file, at a number that programs rarely use; where RLIMIT_NOFILE allows no such number
 //! none is kept, because the program's next file must have the number that it would have. Programs close descriptors that they do
@@ -13,7 +13,7 @@
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use memscope_wire::log::{
-    CHUNK_SLOTS, FILE_SUFFIX, HEADER_BYTES, MAGIC, MAX_SLOTS, REFUSAL_SUFFIX, Refusal, SLOT_BYTES, VERSION,
+    CHUNK_SLOTS, FILE_SUFFIX, HEADER_BYTES, MAGIC, MAX_SLOTS, READER_FILE, REFUSAL_SUFFIX, Refusal, SLOT_BYTES, VERSION,
 };
 use memscope_wire::protocol::{self, Memory};
 use memscope_wire::{Event, LogHeader, env};
@@ -210,6 +210,15 @@ impl Name {
 
 /// Opens the log. The error says why there is none, where that can be told.
 fn open(state: &State, path: &mut Path, name: &Name) -> Result<(), Option<Refusal>> {
+    // SAFETY: only the thread that opens the log comes here, and `log` is not set yet.
+    let reader = unsafe { &mut *state.reader_path.get() };
+    reader.truncate(0);
+    if !reader.push(name.folder) || !reader.push(b"/") || !reader.push(READER_FILE.as_bytes()) {
+        return Err(None);
+    }
+    if has_no_reader(state) {
+        return Err(Some(Refusal::Unread));
+    }
     let (descriptor, exec_count) = create_file(path, name)?;
     let Some((log, capacity)) = map_header(state, descriptor) else {
         system::close(descriptor);
@@ -361,6 +370,19 @@ pub fn with_descriptor<T>(state: &State, work: impl FnOnce(c_int) -> T) -> Optio
     // Two threads may do this at once: the number of one of them is forgotten, and stays open until exec.
     keep(state, opened);
     Some(result)
+}
+
+/// True when nobody reads the logs of this folder. Where that cannot be told (no such file, as without memscope; a folder that is
+/// out of reach by now; no locks) somebody may.
+pub fn has_no_reader(state: &State) -> bool {
+    // SAFETY: the path is written by the thread that opens the log, before it is shown, and not again.
+    let path = unsafe { &*state.reader_path.get() };
+    let Ok(file) = system::open(path.as_c_str(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK, 0) else {
+        return false;
+    };
+    let is_locked = system::is_locked(file);
+    system::close(file);
+    is_locked == Ok(false)
 }
 
 /// Keeps a descriptor of the log's file at a number that programs rarely use; closes it where there is none to be had.

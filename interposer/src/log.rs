@@ -2,15 +2,15 @@
 //!
 //! Owns: where the log lies, the growth of its file, and the counts of what could not be written.
 //! Refuses: to wait for memscope, to touch memory whose space in the file is not allocated (a full file system would raise
-//! SIGBUS in the program), and to grow past RLIMIT_FSIZE (SIGXFSZ).
+//! SIGBUS in the program), to grow past RLIMIT_FSIZE (SIGXFSZ), and to fill memory for nobody: when memscope is gone.
 //!
 //! The steps and their order are [`memscope_wire::protocol`]'s. While memscope records, space is provided ahead by memscope, and
 //! there is nothing left to do but to map the pages.
 
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
-use memscope_wire::log::{HEADER_BYTES, Refusal, SLOT_BYTES};
+use memscope_wire::log::{HEADER_BYTES, MOST_UNREAD_SLOTS, Refusal, SLOT_BYTES};
 use memscope_wire::protocol::{self, Memory};
 use memscope_wire::{Event, LogHeader, Slot};
 
@@ -55,6 +55,20 @@ impl<'a> Mapped<'a> {
         }
         state.grown.fetch_max(to, Relaxed);
         refresh_calibration(state, header);
+        true
+    }
+
+    /// True when the log must not grow to `to`: so much of it was not read, and there is nobody who could. Of the first event
+    /// that this loses it notes the time: `from` is where the log ends, and without a claim beyond it none is lost yet.
+    fn is_forsaken(&self, from: u64, to: u64) -> bool {
+        let header = self.header;
+        if to.saturating_sub(header.read.0.load(Relaxed)) <= MOST_UNREAD_SLOTS || !creation::has_no_reader(self.state) {
+            return false;
+        }
+        if header.head.0.load(Relaxed) > from && header.unread_nanoseconds.0.load(Relaxed) == 0 {
+            let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+            let _ = header.unread_nanoseconds.0.compare_exchange(0, now, AcqRel, Relaxed);
+        }
         true
     }
 
@@ -105,7 +119,9 @@ impl Memory for Mapped<'_> {
     }
 
     fn allocate(&self, from: u64, to: u64) -> bool {
-        creation::with_descriptor(self.state, |descriptor| self.allocate_in(from, to, descriptor)).unwrap_or(false)
+        !self.is_forsaken(from, to)
+            && creation::with_descriptor(self.state, |descriptor| self.allocate_in(from, to, descriptor))
+                .unwrap_or(false)
     }
 
     /// What is cheaper depends on who allocated the space. Where it was this process, each page is yet to be cleared, one by

@@ -63,11 +63,13 @@ pub struct State {
     decision: AtomicU64,
     /// Path of the log's file. Written only by the thread that opens, before `log` is set.
     pub path: UnsafeCell<Path>,
+    /// Path of the file that tells whether anybody reads the log. Written as `path` is.
+    pub reader_path: UnsafeCell<Path>,
     /// Names that are in the log already.
     pub sent: Sent,
 }
 
-// SAFETY: every field is atomic except `path`, which has one writer before and only readers after the release of `log`.
+// SAFETY: every field is atomic except the paths, which have one writer before and only readers after the release of `log`.
 unsafe impl Sync for State {}
 
 /// A pool of stream-ordered memory.

@@ -177,6 +177,17 @@ pub fn duplicate(descriptor: c_int, lowest: c_int) -> Result<c_int, Errno> {
         .map(|copy| copy as c_int)
 }
 
+/// True when another process has a lock of fcntl(2) on the file. Takes none itself.
+pub fn is_locked(descriptor: c_int) -> Result<bool, Errno> {
+    let mut lock =
+        libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 };
+    // SAFETY: on x86-64 the kernel's flock is libc's, and the kernel writes one.
+    unsafe {
+        call(libc::SYS_fcntl, [descriptor as usize, libc::F_GETLK as usize, &raw mut lock as usize, 0, 0, 0])?;
+    }
+    Ok(lock.l_type != libc::F_UNLCK as i16)
+}
+
 /// Sets the permission bits of an open file.
 pub fn set_mode(descriptor: c_int, mode: u32) {
     // SAFETY: plain numbers.

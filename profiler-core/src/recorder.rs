@@ -20,7 +20,7 @@ use crate::journal::Writer;
 use crate::journal::entry::{Entry, Nanoseconds, SessionEnd};
 use crate::journal::format::MAX_RECORDS;
 use crate::keep::Parts;
-use crate::session::SessionFolder;
+use crate::session::{Reader, SessionFolder};
 use crate::source::{self, Mode, Source};
 use crate::telemetry::Poller;
 
@@ -39,6 +39,8 @@ pub struct Options {
     pub source: source::Options,
     /// Telemetry to be merged in.
     pub telemetry: Option<Poller>,
+    /// What says to the program that its logs are read; given up when they are read no more.
+    pub reader: Option<Reader>,
     /// Size of a segment of the journal, in bytes, where not everything is kept.
     pub segment_bytes: u64,
 }
@@ -53,6 +55,7 @@ impl Default for Options {
             grace: Duration::from_secs(2),
             source: source::Options::new(Mode::Record),
             telemetry: None,
+            reader: None,
             segment_bytes: SEGMENT_BYTES,
         }
     }
@@ -327,11 +330,7 @@ impl Recording {
         if self.source.processes() == 0 {
             return;
         }
-        for (refusal, count) in refusals {
-            if !matches!(refusal, Refusal::Filter | Refusal::NotCalled) {
-                self.notice(format!("processes that could not be recorded: {count}; {}", source::sentence(*refusal)));
-            }
-        }
+        refusals.iter().filter_map(source::refused).for_each(|notice| self.notice(notice));
     }
 
     fn notice(&mut self, notice: String) {

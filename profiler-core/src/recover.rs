@@ -10,11 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::journal::entry::{Calibration, Entry, Nanoseconds, ProcessIndex, SessionEnd, SessionInfo};
+use crate::journal::entry::{Calibration, Counters, Entry, Nanoseconds, ProcessIndex, SessionEnd, SessionInfo};
 use crate::journal::format::MAX_RECORDS;
 use crate::journal::{Chain, Head, Reader, Standing, Tail, Writer, chain};
 use crate::session::{Recorded, SessionFolder};
-use crate::source::{Identity, Mode, Options, Resume, Source};
+use crate::source::{Identity, Mode, Options, Resume, Source, refused};
 
 /// How long a log must be quiet before a process that cannot be seen counts as gone.
 const QUIET: Duration = Duration::from_millis(200);
@@ -32,6 +32,10 @@ pub struct Recovery {
     pub records_added: u64,
     /// Slots that were claimed and never committed.
     pub uncommitted: u64,
+    /// Events that could not be written.
+    pub dropped: u64,
+    /// When the first of them was lost because memscope was gone.
+    pub gone: Option<Nanoseconds>,
     /// Processes that still run and write: the journal has what they wrote so far and is not ended. Recover again later.
     pub running: Vec<u32>,
     /// What else the user should know, as sentences.
@@ -48,6 +52,8 @@ pub fn recover(folder: &SessionFolder) -> Result<Recovery> {
     if folder.is_being_recorded() {
         return Err(Error::Busy { path: folder.path().to_path_buf() });
     }
+    // What still writes is read from now on, and goes on.
+    let _reader = folder.reader();
     let mut recovery = Recovery::default();
     let mut seen = Seen::default();
     let journal = folder.journal();
@@ -127,10 +133,19 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
         }
     }
     recovery.notices.extend(source.take_notices());
-    recovery.uncommitted = source.counters().uncommitted;
+    let Counters { uncommitted, dropped, unread_ns, .. } = source.counters();
+    let start_ns = seen.session.as_ref().map_or(0, |session| session.start_monotonic_ns);
+    recovery.uncommitted = uncommitted;
+    recovery.dropped = dropped;
+    recovery.gone = unread_ns.map(|first| Nanoseconds(first.saturating_sub(start_ns)));
     recovery.running = source.running();
     if recovery.running.is_empty() {
-        writer.push(&Entry::End(SessionEnd { time: seen.last, exit_status: None, ..SessionEnd::default() }))?;
+        let refusals = source.refusals();
+        if source.processes() > 0 {
+            recovery.notices.extend(refusals.iter().filter_map(refused));
+        }
+        let refusals = refusals.into_iter().map(|(refusal, count)| (refusal.name().to_owned(), count)).collect();
+        writer.push(&Entry::End(SessionEnd { time: seen.last, exit_status: None, refusals }))?;
         seen.ended = true;
     }
     writer.flush()

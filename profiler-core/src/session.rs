@@ -13,6 +13,7 @@
 //! $XDG_RUNTIME_DIR/memscope/<id>   a link to the session folder
 //! ```
 
+mod reader;
 mod standing;
 
 use std::fs::{self, DirBuilder};
@@ -30,6 +31,7 @@ use crate::journal;
 use crate::journal::entry::SessionInfo;
 use crate::source;
 
+pub use reader::Reader;
 pub use standing::{Standing, allocated_bytes};
 
 /// Suffix of a session folder: it lies beside its output.

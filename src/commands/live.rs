@@ -117,6 +117,7 @@ fn begin(
     let variables = environment::variables(arguments, &libraries, folder.path(), &folder.logs());
     environment::adopt_simulator(&variables);
     let telemetry = run::telemetry_of(arguments, &libraries, &session);
+    let reader = folder.reader();
     let running = match start(command, &variables, inherited, own, &folder) {
         Ok(running) => running,
         Err(error) => {
@@ -124,7 +125,7 @@ fn begin(
             return Err(error);
         }
     };
-    let options = recorder::Options { telemetry: Some(Poller::start(telemetry)), ..Default::default() };
+    let options = recorder::Options { telemetry: Some(Poller::start(telemetry)), reader, ..Default::default() };
     // That memory is out stands on the dashboard, and in the report that comes after it.
     let (alert, mut alarm) = Alert::start(&folder, true, &session.alerts);
     let listener = run::listener_of(None, move |entry| alarm.hear(entry));

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use memscope_core::recover;
+use memscope_core::report::units::{grouped, time};
 use memscope_core::session::SessionFolder;
 
 use crate::arguments::{RecordArguments, RecoverArguments};
@@ -38,6 +39,16 @@ pub fn recover(arguments: RecoverArguments) -> Result<i32> {
         "{} events were in the journal, {} more in the logs",
         recovery.records_before, recovery.records_added
     ));
+    if recovery.dropped > 0 {
+        let lost = format!("{} events were not recorded", grouped(recovery.dropped));
+        say(&match recovery.gone {
+            None => format!("{lost}: the figures are too low"),
+            Some(gone) => format!(
+                "memscope was gone, and from {} on {lost}: figures of later moments are wrong",
+                time(gone.0 as f64 / 1e9)
+            ),
+        });
+    }
     let record = RecordArguments { force: arguments.force, ..RecordArguments::default() };
     conclude::conclude(&folder, &Outputs { profile, json: None, transcript }, &record)?;
     Ok(0)

@@ -164,13 +164,14 @@ fn start(
     }
     let variables = environment::variables(arguments, libraries, folder.path(), &folder.logs());
     environment::adopt_simulator(&variables);
+    let reader = folder.reader();
     let mut child = launch::start(command, &variables, inherited, None)?;
 
     let (alert, mut alarm) = Alert::start(folder, arguments.quiet, &session.alerts);
     let (listener, live) = live_model(Line::new(arguments.quiet));
     let listener = listener_of(listener, move |entry| alarm.hear(entry));
     let telemetry = Poller::start(telemetry_of(arguments, libraries, session));
-    let options = recorder::Options { telemetry: Some(telemetry), ..recorder::Options::default() };
+    let options = recorder::Options { telemetry: Some(telemetry), reader, ..recorder::Options::default() };
     let recorder = Recorder::start(folder, options, Some(listener));
 
     let ended = signals::wait(child.id(), witness).or_else(|_| child.wait()).context("cannot wait for the program")?;

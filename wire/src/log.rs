@@ -7,6 +7,10 @@
 //!
 //! Anyone may grow the log: allocate the file's space from [`LogHeader::allocated`] on, up to [`LogHeader::capacity`], and
 //! then raise `allocated` by an atomic maximum. It is never lowered.
+//!
+//! A log that nobody reads does not grow for ever. Whoever reads the logs of a folder holds a lock on its [`READER_FILE`], which
+//! the kernel takes away when that process ends, however it ends. The writer lets its log grow beyond [`MOST_UNREAD_SLOTS`] that
+//! were not read ([`LogHeader::read`]) only while there is such a lock, or while it cannot tell.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -29,6 +33,12 @@ pub const FILE_SUFFIX: &str = ".log";
 /// leave one at all.
 pub const REFUSAL_SUFFIX: &str = ".refused";
 
+/// File in a folder of logs on which their reader holds a lock of fcntl(2) while it reads. Where there is none, nobody can tell
+/// whether there is a reader.
+pub const READER_FILE: &str = "reader";
+/// Slots of a log that may be written without having been read, when there is no reader (64 MiB).
+pub const MOST_UNREAD_SLOTS: u64 = 1 << 20;
+
 /// Why a process that was asked to write a log did not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
@@ -47,11 +57,13 @@ pub enum Refusal {
     NotCalled,
     /// The same, after it had loaded a library by RTLD_DEEPBIND, which finds the driver past every preload.
     DeepBind,
+    /// Whoever was to read its log was gone before it could begin one.
+    Unread,
 }
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Refusal; 7] = [
+    pub const ALL: [Refusal; 8] = [
         Refusal::Room,
         Refusal::FileSize,
         Refusal::AddressSpace,
@@ -59,6 +71,7 @@ impl Refusal {
         Refusal::Filter,
         Refusal::NotCalled,
         Refusal::DeepBind,
+        Refusal::Unread,
     ];
 
     /// Its name in a file's name: letters only.
@@ -71,6 +84,7 @@ impl Refusal {
             Refusal::Filter => "filter",
             Refusal::NotCalled => "notcalled",
             Refusal::DeepBind => "deepbind",
+            Refusal::Unread => "unread",
         }
     }
 
@@ -148,7 +162,12 @@ pub struct LogHeader {
     pub executable: [u8; 1024],
     /// The argument vector as in /proc/self/cmdline: arguments separated by NUL, cut.
     pub command: [u8; 2048],
-    tail: [u8; 448],
+
+    /// Slots below this one were read, and are kept elsewhere. Stored by the reader.
+    pub read: PaddedU64,
+    /// CLOCK_MONOTONIC nanoseconds at which the first event found no room because nobody read the log; 0 if none did.
+    pub unread_nanoseconds: PaddedU64,
+    tail: [u8; 320],
 }
 
 /// An atomic counter alone on its cache line.
@@ -224,6 +243,8 @@ const _: () = assert!(core::mem::offset_of!(LogHeader, capacity) == 88);
 const _: () = assert!(core::mem::offset_of!(LogHeader, world_size) == 96);
 const _: () = assert!(core::mem::offset_of!(LogHeader, head) == 128);
 const _: () = assert!(core::mem::offset_of!(LogHeader, executable) == 576);
+const _: () = assert!(core::mem::offset_of!(LogHeader, read) == 3648);
+const _: () = assert!(MOST_UNREAD_SLOTS.is_multiple_of(CHUNK_SLOTS));
 
 #[cfg(test)]
 mod tests {

@@ -11,9 +11,6 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::log;
 
-/// After the file failed to grow, every so many-th event tries again.
-const RETRY_INTERVAL: u64 = 1024;
-
 /// An atomic number.
 pub trait Atomic<T> {
     /// Its value.
@@ -63,6 +60,8 @@ pub trait Memory {
     type U64: Atomic<u64>;
     /// Slots allocated at a time.
     const CHUNK_SLOTS: u64 = log::CHUNK_SLOTS;
+    /// After the file failed to grow, every so many-th event tries again.
+    const RETRY_INTERVAL: u64 = 1024;
     /// Slots whose pages are made present at a time.
     const STEP_SLOTS: u64;
 
@@ -81,7 +80,8 @@ pub trait Memory {
     /// # Safety
     /// The slot is allocated.
     unsafe fn slot(&self, slot: u64) -> &Self::U32;
-    /// Allocates the file's space of the slots from `from` to `to`; false where that cannot be done.
+    /// Allocates the file's space of the slots from `from` to `to`; false where that cannot be done, or must not be
+    /// because nobody reads the log.
     fn allocate(&self, from: u64, to: u64) -> bool;
     /// Makes the pages of the step that begins with slot `first` present, if that can be done; page faults do it otherwise.
     /// The step is allocated.
@@ -120,7 +120,7 @@ fn has_room<M: Memory>(memory: &M) -> bool {
         memory.full().store(0, Relaxed);
         return true;
     }
-    let due = memory.refused().fetch_add(1, Relaxed) % RETRY_INTERVAL == RETRY_INTERVAL - 1;
+    let due = memory.refused().fetch_add(1, Relaxed) % M::RETRY_INTERVAL == M::RETRY_INTERVAL - 1;
     due && grow(memory, chunk_end::<M>(next))
 }
 

@@ -15,6 +15,7 @@
 //! | `hazards.rs` | what programs do that harms a careless preload: jumps, profilers, namespaces, injectors, calls out of season |
 //! | `confined.rs` | what programs take from themselves: root folder, user, files, system calls; why they are then not recorded |
 //! | `recording.rs` | together with memscope's recorder |
+//! | `unread.rs` | logs whose reader is gone, slow, or out of sight |
 //! | `library.rs` | the library file itself: symbols, heap |
 
 mod adversity;
@@ -32,3 +33,4 @@ mod records;
 mod stage;
 mod tensors;
 mod threads;
+mod unread;

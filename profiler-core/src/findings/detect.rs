@@ -11,7 +11,7 @@ use crate::source;
 use crate::timeline::State;
 
 use super::evidence::Evidence;
-use super::{Detail, Finding, Severity, graphs, growth, inputs, kept, refusals, simulation, thresholds, untold};
+use super::{Detail, Finding, Severity, graphs, growth, inputs, kept, lost, refusals, simulation, thresholds, untold};
 
 /// Percent of live bytes without category that is worth a note, and a warning.
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
@@ -85,15 +85,7 @@ fn recording(model: &Model) -> Vec<Finding> {
             Detail::StacksInPart { allocations },
         ));
     }
-    let dropped = sum(|process| process.counters.dropped).wrapping_add(model.doubts.over_limit);
-    if dropped > 0 {
-        findings.push(finding(
-            Severity::Warning,
-            format!("events that were not recorded: {}; figures may be wrong", grouped(dropped)),
-            "give memscope more room in shared memory, or record a shorter part of the program",
-            Detail::DroppedEvents { events: dropped },
-        ));
-    }
+    findings.extend(lost::detect(model));
     let slots = sum(|process| process.counters.uncommitted.max(process.empty_slots));
     let missing = sum(|process| process.missing_slots);
     if slots > 0 || missing > 0 {

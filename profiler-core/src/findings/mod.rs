@@ -13,6 +13,7 @@ mod holder;
 mod holes;
 mod inputs;
 mod kept;
+mod lost;
 mod refusals;
 mod simulation;
 mod thresholds;
@@ -92,10 +93,17 @@ pub enum Detail {
         #[serde(default)]
         time_s: Option<f64>,
     },
-    /// `events that were not recorded: N; figures may be wrong`.
+    /// `events that were not recorded: N; figures may be wrong`, or `memscope was gone, and from TIME on events were not recorded:
+    /// N; figures of later moments are wrong`.
     DroppedEvents {
         /// How many.
         events: u64,
+        /// When the first was lost because memscope was gone; `null` when none was.
+        #[serde(default)]
+        gone_s: Option<f64>,
+        /// Processes that were not recorded because memscope was gone when they began.
+        #[serde(default)]
+        processes: u32,
     },
     /// `records begun and never finished: N; never read: N`: threads that were killed, or a process that was.
     UncommittedSlots {

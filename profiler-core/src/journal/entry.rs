@@ -174,6 +174,9 @@ pub struct Calibration {
 pub struct Counters {
     /// Events that could not be written.
     pub dropped: u64,
+    /// CLOCK_MONOTONIC nanoseconds at which the first was lost because nobody read the log; `None` if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread_ns: Option<u64>,
     /// Slots claimed and never committed, skipped by the reader.
     pub uncommitted: u64,
     /// Faults of the interposer.

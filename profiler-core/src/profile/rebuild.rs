@@ -2,6 +2,7 @@
 //!
 //! Owns: which column is which fact. Refuses: figures: they are made from the model, and equal the manifest's.
 
+use memscope_wire::log::Refusal;
 use memscope_wire::{Object, Origin};
 use parquet::errors::ParquetError;
 
@@ -10,6 +11,7 @@ use crate::allocation::{MAX_NUMBER, canonical};
 use crate::error::Result;
 use crate::findings::{Detail, ELSEWHERE, Finding, GIVEN_UP, reads_of};
 use crate::journal::entry::{Calibration, Nanoseconds, ProcessIndex, ProcessInfo, SessionEnd};
+use crate::report::nanoseconds;
 use crate::timeline::Lifetime;
 
 use super::archive::Slice;
@@ -230,7 +232,15 @@ impl Profile {
                 Detail::TagOfUnknown { tags } => doubts.tag_of_unknown = *tags,
                 Detail::MapOfUnknown { mappings } => doubts.map_of_unknown = *mappings,
                 Detail::OutsideBlocks { blocks } => doubts.outside_blocks = *blocks,
-                Detail::DroppedEvents { events } => doubts.over_limit = events.saturating_sub(report.dropped_events),
+                Detail::DroppedEvents { events, gone_s, processes } => {
+                    doubts.over_limit = events.saturating_sub(report.dropped_events);
+                    let start = model.session.start_monotonic_ns;
+                    let first = model.processes.iter_mut().find(|process| process.counters.dropped > 0);
+                    let gone_ns = gone_s.map(|gone| start.saturating_add(nanoseconds(gone).0));
+                    first.into_iter().for_each(|process| process.counters.unread_ns = gone_ns);
+                    let unread = (*processes > 0).then(|| (Refusal::Unread.name().to_owned(), *processes));
+                    model.end.iter_mut().for_each(|end| end.refusals.extend(unread.clone()));
+                }
                 Detail::JournalTruncated { reason } => model.truncated = Some(reason.clone()),
                 Detail::UntoldSizes { computed, unknown } => {
                     (doubts.computed_sizes, doubts.unknown_sizes) = (*computed, *unknown);

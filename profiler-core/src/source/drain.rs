@@ -156,6 +156,11 @@ impl Drain {
         self.released = works.then_some(end);
     }
 
+    /// First slot that was not read.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
     /// True when memory is given back.
     pub fn releases(&self) -> bool {
         self.released.is_some()

@@ -60,6 +60,8 @@ pub(super) struct State {
     pub allocated: u64,
     pub dropped: u64,
     pub faults: u64,
+    /// CLOCK_MONOTONIC nanoseconds at which events began to be lost for want of a reader.
+    pub unread_ns: Option<u64>,
     pub last: Option<Reading>,
     pub closed: bool,
 }
@@ -121,11 +123,13 @@ impl Page {
             ticks: self.u64(offset_of!(LogHeader, last_ticks)),
             monotonic_ns: self.u64(offset_of!(LogHeader, last_nanoseconds)),
         };
+        let unread_ns = self.u64(offset_of!(LogHeader, unread_nanoseconds));
         State {
             head: self.u64(offset_of!(LogHeader, head)),
             allocated: self.u64(offset_of!(LogHeader, allocated)),
             dropped: self.u64(offset_of!(LogHeader, dropped)),
             faults: self.u64(offset_of!(LogHeader, faults)),
+            unread_ns: (unread_ns != 0).then_some(unread_ns),
             last: (last.monotonic_ns != 0).then_some(last),
             closed: self.u64(offset_of!(LogHeader, closed_nanoseconds)) != 0,
         }
@@ -150,6 +154,11 @@ impl Page {
 pub(super) fn write_calibration(file: &File, reading: Reading) -> io::Result<()> {
     file.write_all_at(&reading.ticks.to_le_bytes(), offset_of!(LogHeader, last_ticks) as u64)?;
     file.write_all_at(&reading.monotonic_ns.to_le_bytes(), offset_of!(LogHeader, last_nanoseconds) as u64)
+}
+
+/// Tells the writer that the slots below this one were read.
+pub(super) fn write_read(file: &File, slot: u64) -> io::Result<()> {
+    file.write_all_at(&slot.to_le_bytes(), offset_of!(LogHeader, read) as u64)
 }
 
 impl Birth {

@@ -15,7 +15,7 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use super::drain::{Drain, Patience, Slots};
 use super::growth::{Growth, give_back_ahead};
-use super::header::{Birth, Page, State, write_calibration};
+use super::header::{Birth, Page, State, write_calibration, write_read};
 use super::process::{Sight, look};
 use super::{Mode, Options, Resume};
 use crate::clock;
@@ -33,6 +33,8 @@ pub(super) struct Log {
     state: State,
     growth: Growth,
     drain: Drain,
+    /// What the header says of how far it was read; `None` where nothing may be written there.
+    told_read: Option<u64>,
     life: Life,
     shorter_than_it_says: bool,
 }
@@ -79,9 +81,10 @@ impl Log {
             process,
             calibration: resume.calibration.unwrap_or(header_only),
             slots: FileSlots { file, path },
-            state: State { head: 0, allocated: 0, dropped: 0, faults: 0, last: None, closed: false },
+            state: State { head: 0, allocated: 0, dropped: 0, faults: 0, unread_ns: None, last: None, closed: false },
             growth: Growth::new(resume.next_slot),
             drain: Drain::new(resume.next_slot, resume.uncommitted, releases),
+            told_read: (mode == Mode::Record).then_some(0),
             life: Life { seen_as: None, searched: None, gone: false, certain: false, quiet: (0, Instant::now()) },
             shorter_than_it_says: false,
         }
@@ -163,10 +166,14 @@ impl Log {
         self.drain.read(&self.slots, limit, patience, bytes)
     }
 
-    /// Gives the memory of chunks that were read whole back to the system. To be called when what was read from them is in
-    /// the journal.
+    /// Gives the memory of chunks that were read whole back to the system, and tells the writer how far it was read. To be
+    /// called when what was read is in the journal.
     pub fn release(&mut self) {
         self.drain.release(&self.slots, self.life.gone);
+        let next = self.drain.next();
+        if self.told_read.is_some_and(|told| told != next) && write_read(&self.slots.file, next).is_ok() {
+            self.told_read = Some(next);
+        }
     }
 
     /// Gives back the space that lies ahead of a writer that is gone for certain.
@@ -192,8 +199,8 @@ impl Log {
     }
 
     pub fn counters(&self) -> Counters {
-        let State { dropped, faults, .. } = self.state;
-        Counters { dropped, uncommitted: self.drain.uncommitted, faults, ended: self.is_done() }
+        let State { dropped, faults, unread_ns, .. } = self.state;
+        Counters { dropped, unread_ns, uncommitted: self.drain.uncommitted, faults, ended: self.is_done() }
     }
 
     /// A sentence, when the file is shorter than its header says.

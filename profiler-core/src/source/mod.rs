@@ -25,7 +25,7 @@ use log::Log;
 pub(crate) use process::parent;
 pub(crate) use process::runs_since;
 pub use process::start_time;
-pub(crate) use refusal::{gravest, sentence};
+pub(crate) use refusal::{gravest, refused, sentence};
 
 use crate::error::{Error, Result};
 use crate::journal::entry::{Calibration, Counters, Entry, ProcessIndex};
@@ -212,7 +212,7 @@ impl Source {
             .collect()
     }
 
-    /// The sum of all logs' counters; `ended` when all have ended.
+    /// The sum of all logs' counters: `ended` when all have ended, and the first time at which one began to lose events.
     pub fn counters(&self) -> Counters {
         let mut sum = self.over.1;
         self.logs.iter().for_each(|followed| add(&mut sum, followed.log.counters()));
@@ -324,6 +324,7 @@ impl Followed {
 
 fn add(sum: &mut Counters, one: Counters) {
     sum.dropped = sum.dropped.saturating_add(one.dropped);
+    sum.unread_ns = sum.unread_ns.into_iter().chain(one.unread_ns).min();
     sum.uncommitted += one.uncommitted;
     sum.faults = sum.faults.saturating_add(one.faults);
     sum.ended &= one.ended;

@@ -7,12 +7,13 @@ use std::path::Path;
 use memscope_wire::log::Refusal;
 
 /// From what explains most to what explains least.
-const BY_WEIGHT: [Refusal; 7] = [
+const BY_WEIGHT: [Refusal; 8] = [
     Refusal::DeepBind,
     Refusal::Room,
     Refusal::FileSize,
     Refusal::AddressSpace,
     Refusal::Denied,
+    Refusal::Unread,
     Refusal::NotCalled,
     Refusal::Filter,
 ];
@@ -30,6 +31,12 @@ pub(crate) fn gravest<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Optio
     BY_WEIGHT.into_iter().find(|refusal| names.clone().any(|name| name == refusal.name()))
 }
 
+/// How many processes are missing in what others have recorded, and why; `None` where nothing is missing.
+pub(crate) fn refused((refusal, count): &(Refusal, u32)) -> Option<String> {
+    let misses = !matches!(refusal, Refusal::Filter | Refusal::NotCalled);
+    misses.then(|| format!("processes that could not be recorded: {count}; {}", sentence(*refusal)))
+}
+
 /// Why, and what to do.
 pub(crate) fn sentence(refusal: Refusal) -> &'static str {
     match refusal {
@@ -44,6 +51,7 @@ pub(crate) fn sentence(refusal: Refusal) -> &'static str {
             "the program filters its system calls (seccomp) and had no CUDA driver loaded before, so that nothing more could be \
              done in it"
         }
+        Refusal::Unread => "memscope was gone when the process began",
         Refusal::NotCalled => "the program loaded the CUDA driver and called no function that memscope records",
         Refusal::DeepBind => {
             "a library that was opened with RTLD_DEEPBIND reaches the CUDA driver past memscope; set MEMSCOPE_DEEPBIND=0"

@@ -112,7 +112,7 @@ fn doubts_are_counted() {
     trace.event(0, Event::BlockAlloc { address: 0x7000, bytes: 1, requested: 1, stream: 0, origin: Origin::Hooked });
     let twice = trace.free(0, 0x9000);
     trace.event(0, Event::FreeRefused { address: 0x9000, slot: twice, result: 1, row: 4 });
-    let counters = Counters { dropped: 3, uncommitted: 2, faults: 1, ended: false };
+    let counters = Counters { dropped: 3, uncommitted: 2, faults: 1, ..Counters::default() };
     trace.entries.push(Entry::Counters(ProcessIndex(0), counters));
     let mut model = trace.model();
     model.journal_truncated("the last frame is torn");

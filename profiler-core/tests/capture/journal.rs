@@ -78,7 +78,10 @@ fn all_kinds() -> Vec<Entry> {
         ),
         records(0..6),
         Entry::Telemetry(TelemetrySample { begin: Nanoseconds(4), time: Nanoseconds(5), devices: vec![device] }),
-        Entry::Counters(ProcessIndex(3), Counters { dropped: 1, uncommitted: 2, faults: 3, ended: true }),
+        Entry::Counters(
+            ProcessIndex(3),
+            Counters { dropped: 1, unread_ns: Some(4), uncommitted: 2, faults: 3, ended: true },
+        ),
         records(6..7),
         Entry::End(SessionEnd {
             time: Nanoseconds(77),
@@ -244,9 +247,11 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             let clock = Calibration { first_ticks: a, first_ns: b, last_ticks: c, last_ns: d };
             Entry::Clock(ProcessIndex(process), clock)
         }),
-        any::<(u32, u64, u64, u64, bool)>().prop_map(|(process, dropped, uncommitted, faults, ended)| {
-            Entry::Counters(ProcessIndex(process), Counters { dropped, uncommitted, faults, ended })
-        }),
+        any::<(u32, u64, Option<u64>, u64, u64, bool)>().prop_map(
+            |(process, dropped, unread_ns, uncommitted, faults, ended)| {
+                Entry::Counters(ProcessIndex(process), Counters { dropped, unread_ns, uncommitted, faults, ended })
+            }
+        ),
         telemetry.prop_map(|(begin, time, devices)| {
             let device = |(used, power, uuid): (Option<u64>, Option<u32>, String)| DeviceSample {
                 uuid,

@@ -162,7 +162,16 @@ impl Page {
         }
         if report.dropped_events > 0 {
             let dropped = count(report.dropped_events, "EVENT WAS", "EVENTS WERE");
-            let line = format!("{dropped} DROPPED: figures may be wrong.");
+            let gone = report.findings.iter().find_map(|finding| match finding.detail {
+                Detail::DroppedEvents { gone_s, .. } => gone_s,
+                _ => None,
+            });
+            let line = match gone {
+                None => format!("{dropped} DROPPED: figures may be wrong."),
+                Some(gone) => {
+                    format!("MEMSCOPE WAS GONE, AND {dropped} DROPPED: figures after {} are wrong.", time(gone))
+                }
+            };
             let line = self.paint("1;31", &line);
             self.line(line);
         }

@@ -15,6 +15,8 @@ use memscope_wire::protocol::{Atomic, Memory, append};
 
 /// Slots of a chunk, and of a step.
 pub(super) const CHUNK: u64 = 2;
+/// Slots that may be written without having been read, when there is no reader.
+pub(super) const MOST_UNREAD: u64 = CHUNK;
 /// Slots of a log.
 pub(super) const SLOTS: usize = 6;
 
@@ -36,6 +38,10 @@ pub(super) struct Log {
     pub head: AtomicU64,
     pub allocated: AtomicU64,
     pub dropped: AtomicU64,
+    /// 1 while there is a reader, as its lock says.
+    pub reader: AtomicU32,
+    /// How far it was read, as the header says.
+    pub read: AtomicU64,
     full: AtomicU32,
     refused: AtomicU64,
     pub slots: [Slot; SLOTS],
@@ -68,6 +74,8 @@ impl Log {
             head: AtomicU64::new(0),
             allocated: AtomicU64::new(CHUNK),
             dropped: AtomicU64::new(0),
+            reader: AtomicU32::new(1),
+            read: AtomicU64::new(0),
             full: AtomicU32::new(0),
             refused: AtomicU64::new(0),
             slots: Default::default(),
@@ -80,6 +88,11 @@ impl Log {
 
     fn chunk(&self, slot: u64) -> &Chunk {
         &self.chunks[(slot / CHUNK) as usize]
+    }
+
+    /// True when the log must not grow to `to`.
+    fn is_forsaken(&self, to: u64) -> bool {
+        to.saturating_sub(self.read.load(Relaxed)) > MOST_UNREAD && self.reader.load(Relaxed) == 0
     }
 
     /// Allocates the space of slots; false where there is no room.
@@ -225,6 +238,7 @@ impl Memory for Writer {
     type U32 = Used<AtomicU32>;
     type U64 = Used<AtomicU64>;
     const CHUNK_SLOTS: u64 = CHUNK;
+    const RETRY_INTERVAL: u64 = 1;
     const STEP_SLOTS: u64 = CHUNK;
 
     fn head(&self) -> &Self::U64 {
@@ -253,7 +267,7 @@ impl Memory for Writer {
 
     fn allocate(&self, from: u64, to: u64) -> bool {
         self.life.step();
-        self.log.provide(from, to)
+        !self.log.is_forsaken(to) && self.log.provide(from, to)
     }
 
     fn populate(&self, first: u64) {

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use loom::sync::Arc;
 use loom::thread;
-use memory::{CHUNK, Log, SLOTS, Weak, Writer};
+use memory::{CHUNK, Log, MOST_UNREAD, SLOTS, Weak, Writer};
 use reader::Reader;
 
 /// Goes through every order in which a thread that could go on is stopped at most so many times: 1 or 2 find all that has been
@@ -92,6 +92,67 @@ fn what_finds_no_room_is_counted() {
         let reader = run(Weak::Nothing, 1, [(2, None), (1, None)], |reader| reader);
         assert_eq!((reader.records.len(), reader.log.dropped.load(Relaxed)), (2, 1));
     });
+}
+
+/// Writers of a log without a reader, until one comes and does what `meanwhile` does. Everything is read or counted. How many were
+/// read.
+fn forsaken<const N: usize>(writers: [Work; N], meanwhile: impl FnOnce(&mut Reader)) -> usize {
+    let log = Log::new(Weak::Nothing, 3);
+    log.reader.store(0, Relaxed);
+    let mut reader = Reader::new(&log, 0, Vec::new());
+    let events: u64 = writers.iter().map(|(events, _)| events).sum();
+    let writers = writers.map(|(events, steps)| {
+        let log = Arc::clone(&log);
+        thread::spawn(move || Writer::new(&log, steps).work(events))
+    });
+    meanwhile(&mut reader);
+    let reader = reader.finish(writers.map(|writer| writer.join().expect("it ended")).into());
+    let read = reader.records.iter().filter(|record| record.head != 0).count();
+    assert_eq!(read as u64 + reader.log.dropped.load(Relaxed), events);
+    read
+}
+
+#[test]
+fn a_log_without_a_reader_ends_at_its_bound_and_counts_what_comes_later() {
+    check(1, || assert_eq!(forsaken([(3, None), (2, None)], |_| {}), MOST_UNREAD as usize));
+}
+
+#[test]
+fn a_log_without_a_reader_goes_on_when_one_comes() {
+    // The most that was read of five events, and the least: a reader that comes late finds what the bound allows.
+    for writers in [vec![5], vec![3, 2]] {
+        let seen = std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+        let read = std::sync::Arc::clone(&seen);
+        check(1, move || {
+            let come = |reader: &mut Reader| {
+                reader.log.reader.store(1, Relaxed);
+                reader.look(false);
+            };
+            let count = match writers[..] {
+                [one] => forsaken([(one, None)], come),
+                _ => forsaken([(writers[0], None), (writers[1], None)], come),
+            };
+            read.lock().expect("whole").insert(count);
+        });
+        let seen = seen.lock().expect("whole");
+        assert_eq!((seen.first(), seen.last()), (Some(&(MOST_UNREAD as usize)), Some(&5)), "{seen:?}");
+    }
+}
+
+#[test]
+fn what_was_read_makes_room_though_the_reader_is_gone_again() {
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let read = std::sync::Arc::clone(&seen);
+    check(2, move || {
+        let count = forsaken([(5, None)], |reader| reader.look(false));
+        read.lock().expect("whole").insert(count);
+    });
+    let seen = seen.lock().expect("whole");
+    assert_eq!(
+        (seen.first(), seen.last()),
+        (Some(&(MOST_UNREAD as usize)), Some(&(2 * MOST_UNREAD as usize))),
+        "{seen:?}"
+    );
 }
 
 /// Steps of a writer of one event, and of one of two that grows the log.

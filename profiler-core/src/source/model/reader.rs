@@ -41,6 +41,7 @@ impl Reader {
         assert!(records.is_empty() || first == self.records.len() as u64, "slots come once, and in their order");
         self.records.extend(records);
         self.drain.release(&slots, gone);
+        self.log.read.store(self.drain.next(), Relaxed);
     }
 
     /// Provides space up to slot `end`, as in growth.rs.

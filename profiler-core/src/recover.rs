@@ -18,7 +18,7 @@ use crate::source::{Identity, Mode, Options, Resume, Source, refused};
 
 /// How long a log must be quiet before a process that cannot be seen counts as gone.
 const QUIET: Duration = Duration::from_millis(200);
-/// How long a recovery waits for processes to be gone: after the last record, and at most for one that goes on writing.
+/// How long a recovery waits at least for processes to be gone.
 const PATIENCE: Duration = Duration::from_millis(600);
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -120,15 +120,20 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
         }
         writer.flush()?;
         source.release();
-        if source.has_living() && began.elapsed() > PATIENCE {
-            // Whoever still writes could be followed for ever. The rest stays in its log, for the next recovery.
-            break;
-        }
         if records > 0 {
             moved = Instant::now();
-        } else if source.is_done() || moved.elapsed() > PATIENCE {
+        } else if source.is_done() || (!source.has_living() && moved.elapsed() > PATIENCE) {
             break;
-        } else {
+        }
+        if began.elapsed() > PATIENCE {
+            // Time that passed since the last look says nothing of a process: memscope may have been held up itself.
+            source.look();
+            if source.has_living() && source.is_caught_up() {
+                // Whoever still writes could be followed for ever. The rest stays in its log, for the next recovery.
+                break;
+            }
+        }
+        if records == 0 {
             thread::sleep(PAUSE);
         }
     }

@@ -166,6 +166,11 @@ impl Drain {
         self.released.is_some()
     }
 
+    /// True when a slot that is not committed has ended the last read.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.is_some()
+    }
+
     /// True when all that is readable was read.
     pub fn is_at_end(&self) -> bool {
         self.next >= self.readable

@@ -49,6 +49,8 @@ struct Life {
     certain: bool,
     /// The head when it last moved, and when that was.
     quiet: (u64, Instant),
+    /// The head at the first look.
+    began: Option<u64>,
 }
 
 impl Log {
@@ -85,7 +87,14 @@ impl Log {
             growth: Growth::new(resume.next_slot),
             drain: Drain::new(resume.next_slot, resume.uncommitted, releases),
             told_read: (mode == Mode::Record).then_some(0),
-            life: Life { seen_as: None, searched: None, gone: false, certain: false, quiet: (0, Instant::now()) },
+            life: Life {
+                seen_as: None,
+                searched: None,
+                gone: false,
+                certain: false,
+                quiet: (0, Instant::now()),
+                began: None,
+            },
             shorter_than_it_says: false,
         }
     }
@@ -123,6 +132,7 @@ impl Log {
 
     fn note_life(&mut self, sight: Sight, over: bool, quiet: Duration) {
         let life = &mut self.life;
+        life.began.get_or_insert(self.state.head);
         if life.quiet.0 != self.state.head {
             life.quiet = (self.state.head, Instant::now());
             if life.gone {
@@ -186,6 +196,14 @@ impl Log {
     /// True when the process was not gone at the last look.
     pub fn is_alive(&self) -> bool {
         self.life.searched.is_some() && !self.life.gone
+    }
+
+    /// True when it is known whether the process lives (it is seen, or its log has moved or was quiet for long), and all was read
+    /// that was there at the first look, as far as it is committed.
+    pub fn is_caught_up(&self) -> bool {
+        let Life { seen_as, gone, quiet, began: Some(began), .. } = self.life else { return false };
+        let is_known = gone || seen_as.is_some() || quiet.0 != began;
+        is_known && (self.drain.next() >= began || self.drain.is_at_end() || (self.drain.is_blocked() && !gone))
     }
 
     /// True when the process is gone and everything was read.

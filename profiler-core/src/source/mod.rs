@@ -155,8 +155,7 @@ impl Source {
             if followed.is_settled() {
                 continue;
             }
-            let Identity { pid, start_time, exec_count } = followed.log.birth.identity;
-            let replaced = self.newest[&(pid, start_time)] > exec_count;
+            let replaced = followed.is_replaced(&self.newest);
             match followed.read(replaced, &self.options, self.patience, &mut self.bytes, entries) {
                 Ok(records) => round.records += records,
                 Err(error) => {
@@ -171,6 +170,17 @@ impl Source {
         }
         self.logs.rotate_left(looked_at);
         Ok(round)
+    }
+
+    /// Looks at the logs without reading them.
+    pub fn look(&mut self) {
+        for followed in self.logs.iter_mut().filter(|followed| !followed.is_settled()) {
+            let replaced = followed.is_replaced(&self.newest);
+            if let Err(error) = followed.log.poll(replaced, &self.options) {
+                followed.failed = true;
+                self.notices.push(error.to_string());
+            }
+        }
     }
 
     /// Gives back the memory of what was read, and closes the logs that are over. To be called when the entries of all
@@ -201,6 +211,11 @@ impl Source {
     /// True when a process that has a log was not gone at the last look at it.
     pub fn has_living(&self) -> bool {
         self.logs.iter().any(|followed| !followed.failed && followed.log.is_alive())
+    }
+
+    /// True when it is known of every process whether it lives, and all was read that its log had at the first look.
+    pub fn is_caught_up(&self) -> bool {
+        self.logs.iter().all(|followed| followed.failed || followed.log.is_caught_up())
     }
 
     /// Process ids, as the processes see them, of those that still run or whose log is not read to its end.
@@ -273,6 +288,12 @@ impl Followed {
     fn new(log: Log, told: Option<Calibration>) -> Followed {
         let told_clock = told.map(|calibration| (calibration, Instant::now()));
         Followed { log, told_clock, told_counters: Counters::default(), failed: false, complained: false }
+    }
+
+    /// True when another program has taken the process over.
+    fn is_replaced(&self, newest: &HashMap<(u32, u64), u32>) -> bool {
+        let Identity { pid, start_time, exec_count } = self.log.birth.identity;
+        newest[&(pid, start_time)] > exec_count
     }
 
     fn is_over(&self) -> bool {

@@ -16,6 +16,8 @@ use memscope_core::recorder::{Options, Recorder};
 use memscope_core::recover::{entries, recover};
 use memscope_core::session::{SessionFolder, State};
 use memscope_wire::env::LOG_DIR;
+use memscope_wire::log::CHUNK_SLOTS;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::logs::Taken;
 use crate::writer::{LogWriter, Writing, record};
@@ -79,6 +81,51 @@ fn records_until_it_is_killed() {
 fn recovers_until_it_is_killed() {
     let Some(folder) = std::env::var_os(SESSION) else { return };
     recover(&SessionFolder::open(Path::new(&folder)).unwrap()).unwrap();
+}
+
+/// Holds a recovery up for longer than its patience while it writes its first round into the journal.
+fn recover_held_up(folder: &SessionFolder) {
+    let mut recovery = start("kill::recovers_until_it_is_killed", &[(SESSION, folder.path())]);
+    let pid = Pid::from_child(&recovery);
+    while std::fs::metadata(folder.journal()).map_or(0, |journal| journal.len()) < 1 << 16 {
+        assert!(recovery.try_wait().unwrap().is_none(), "it has ended already");
+    }
+    kill_process(pid, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    kill_process(pid, Signal::CONT).unwrap();
+    assert!(recovery.wait().unwrap().success());
+}
+
+/// A full log of that many chunks.
+fn full(folder: &SessionFolder, writing: Writing, chunks: u64) {
+    let log = LogWriter::create(&folder.logs(), writing, chunks * CHUNK_SLOTS);
+    for number in 0..chunks * CHUNK_SLOTS {
+        log.push(&record(1, number));
+    }
+}
+
+#[test]
+fn a_recovery_that_is_held_up_takes_no_dead_process_for_a_living_one() {
+    let place = tempfile::tempdir().unwrap();
+    let session = SessionInfo::begin(vec!["writer".into()]);
+    let folder = SessionFolder::create(&place.path().join("out.mscope"), &session).unwrap();
+    (0..8).for_each(|number| full(&folder, Writing::dead(number), 1));
+    recover_held_up(&folder);
+    assert_eq!(folder.state().unwrap(), State::Finished);
+    folder.remove().unwrap();
+}
+
+#[test]
+fn a_recovery_that_is_held_up_has_all_that_a_living_process_had_written() {
+    let place = tempfile::tempdir().unwrap();
+    let session = SessionInfo::begin(vec!["writer".into()]);
+    let folder = SessionFolder::create(&place.path().join("out.mscope"), &session).unwrap();
+    full(&folder, Writing::here(), 8);
+    recover_held_up(&folder);
+    assert_eq!(folder.state().unwrap(), State::Broken, "its process still runs");
+    let recovery = recover(&folder).unwrap();
+    assert_eq!((recovery.records_before, recovery.records_added), (8 * CHUNK_SLOTS, 0));
+    folder.remove().unwrap();
 }
 
 /// Kills `child` and waits until it is gone.

@@ -1,16 +1,20 @@
-//! One line about the run, on a terminal only.
+//! One line about the run, or about what memscope does after it, on a terminal only.
 //!
 //! The program shares the terminal, and memscope cannot know what stands in the current line. So the progress is written at
 //! the right margin of that line, and the cursor goes back to where it was: what the program has written stays, and what
 //! it writes next comes where it would have come. A line that scrolls away keeps its margin note.
 //!
-//! Owns: the note and its pace. Refuses: to move, clear or colour anything of the program's.
+//! Owns: the note, its pace, and the line of [`Work`], which has the terminal for itself. Refuses: to move, clear or colour anything of the program's.
 
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use memscope_core::allocation::Progress;
-use memscope_core::report::units::bytes;
+use memscope_core::report::units::{bytes, grouped};
 
 /// Time between two lines.
 const PACE: Duration = Duration::from_secs(1);
@@ -73,4 +77,76 @@ fn terminal_width() -> Option<usize> {
         size.assume_init()
     };
     Some(usize::from(size.ws_col))
+}
+
+/// What memscope is at while the user waits for it alone: a line of its own on the terminal behind stderr, from the second second
+/// on, and gone in the end.
+pub struct Work {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    what: Mutex<Option<&'static str>>,
+    changed: Condvar,
+    /// Events so far; 0 where they are not counted.
+    events: AtomicU64,
+}
+
+impl Work {
+    /// Says nothing where there is no terminal.
+    pub fn begin(what: &'static str) -> Work {
+        let shared =
+            Arc::new(Shared { what: Mutex::new(Some(what)), changed: Condvar::new(), events: AtomicU64::new(0) });
+        let of_thread = Arc::clone(&shared);
+        let tell = move || of_thread.tell();
+        // Without a thread there is no line.
+        let thread = std::io::stderr().is_terminal().then(|| Builder::new().name("progress".into()).spawn(tell).ok());
+        Work { shared, thread: thread.flatten() }
+    }
+
+    /// What comes next.
+    pub fn goes_on(&self, what: &'static str) {
+        *self.shared.what() = Some(what);
+        self.shared.events.store(0, Relaxed);
+    }
+
+    /// How many events were read of it.
+    pub fn read(&self, events: u64) {
+        self.shared.events.store(events, Relaxed);
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        *self.shared.what() = None;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // it writes a line, and cannot fail
+        }
+    }
+}
+
+impl Shared {
+    fn what(&self) -> MutexGuard<'_, Option<&'static str>> {
+        self.what.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        let begin = Instant::now();
+        let mut shown = false;
+        loop {
+            let waited = self.changed.wait_timeout_while(self.what(), PACE, |what| what.is_some());
+            let Some(what) = *waited.unwrap_or_else(PoisonError::into_inner).0 else { break };
+            let events = match self.events.load(Relaxed) {
+                0 => String::new(),
+                events => format!(" {} events,", grouped(events)),
+            };
+            let seconds = begin.elapsed().as_secs();
+            shown |= write!(std::io::stderr(), "\r\x1b[2mmemscope: {what} …{events} {seconds} s\x1b[0m\x1b[K").is_ok();
+        }
+        if shown {
+            let _ = write!(std::io::stderr(), "\r\x1b[K"); // a terminal that is gone shows nothing
+        }
+    }
 }

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use memscope_core::allocation::Model;
 use memscope_core::explorer::ended_as;
 use memscope_core::journal::Tail;
+use memscope_core::journal::entry::Entry;
 use memscope_core::profile;
 use memscope_core::recover;
 use memscope_core::report::{self, Report};
@@ -18,6 +19,7 @@ use memscope_core::session::{SessionFolder, State};
 
 use crate::arguments::RecordArguments;
 use crate::output::{Failure, say, shell_word, style, write_own};
+use crate::progress::Work;
 
 /// Where a run or a recovery writes. Symbolic links are followed, so that the file behind one is replaced and not the link.
 pub struct Outputs {
@@ -130,15 +132,20 @@ pub fn check_written(profile: &Path) -> Result<()> {
     }
 }
 
-/// The model of a session, whatever its state.
-pub fn model_of(folder: &SessionFolder) -> Result<Model> {
+/// The model of a session, whatever its state. `work` is told how far it is read.
+pub fn model_of(folder: &SessionFolder, work: Option<&Work>) -> Result<Model> {
     let mut model = Model::with_symbols();
+    let mut events = 0;
     let mut entries = recover::entries(folder)?;
     let mut damage = Vec::new();
     for entry in entries.by_ref() {
         match entry {
             Ok(entry) => {
                 model.apply(&entry);
+                if let (Entry::Records { records, .. }, Some(work)) = (&entry, work) {
+                    events += records.len() as u64;
+                    work.read(events);
+                }
             }
             Err(memscope_core::Error::Format { what, .. }) => damage.push(what),
             Err(error) => return Err(error.into()),
@@ -154,15 +161,24 @@ pub fn model_of(folder: &SessionFolder) -> Result<Model> {
     Ok(model)
 }
 
-/// Writes profile, report and JSON of a session, and removes it when its journal is complete.
-pub fn conclude(folder: &SessionFolder, outputs: &Outputs, arguments: &RecordArguments) -> Result<()> {
+/// Writes profile, report and JSON of a session, and removes it when its journal is complete. `work` ends where there is
+/// something to say.
+pub fn conclude(
+    folder: &SessionFolder,
+    outputs: &Outputs,
+    arguments: &RecordArguments,
+    work: Option<Work>,
+) -> Result<()> {
     // What recording has freed is not held beside what the profile takes.
     // SAFETY: it touches nothing but memory that is free.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0);
     }
-    let model = model_of(folder)?;
+    let model = model_of(folder, work.as_ref())?;
+    if let Some(work) = &work {
+        work.goes_on("writing the profile");
+    }
     let report = profile::write(&model, &outputs.profile, arguments.force)?;
     if let Some(path) = &outputs.json {
         write_json(&report, path)?;
@@ -175,6 +191,7 @@ pub fn conclude(folder: &SessionFolder, outputs: &Outputs, arguments: &RecordArg
     if folder.state()? == State::Finished {
         folder.clone().remove()?;
     }
+    drop(work);
     if !arguments.quiet {
         if let Some(path) = transcript {
             say(&format!("the program's output: {}", path.display()));

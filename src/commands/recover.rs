@@ -8,6 +8,7 @@ use memscope_core::session::SessionFolder;
 use crate::arguments::{RecordArguments, RecoverArguments};
 use crate::commands::conclude::{self, Outputs, resolve, transcript_of};
 use crate::output::say;
+use crate::progress::Work;
 
 /// Completes the journal, then does what the end of `run` does.
 pub fn recover(arguments: RecoverArguments) -> Result<i32> {
@@ -17,7 +18,10 @@ pub fn recover(arguments: RecoverArguments) -> Result<i32> {
     let profile = resolve(&output, arguments.force)?;
     let has_transcript = folder.transcript().exists();
     let transcript = has_transcript.then(|| resolve(&transcript_of(&profile), arguments.force)).transpose()?;
-    let recovery = match recover::recover(&folder) {
+    let work = Work::begin("completing the journal");
+    let recovered = recover::recover(&folder);
+    drop(work);
+    let recovery = match recovered {
         Ok(recovery) => recovery,
         // Its own disk is full or cannot be written: the profile can still be made elsewhere, from what is there.
         Err(error @ memscope_core::Error::Io { .. }) => {
@@ -50,6 +54,11 @@ pub fn recover(arguments: RecoverArguments) -> Result<i32> {
         });
     }
     let record = RecordArguments { force: arguments.force, ..RecordArguments::default() };
-    conclude::conclude(&folder, &Outputs { profile, json: None, transcript }, &record)?;
+    conclude::conclude(
+        &folder,
+        &Outputs { profile, json: None, transcript },
+        &record,
+        Some(Work::begin("reading the session")),
+    )?;
     Ok(0)
 }

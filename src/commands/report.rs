@@ -13,6 +13,7 @@ use memscope_core::session::SessionFolder;
 use crate::arguments::{Format, ReportArguments};
 use crate::commands::conclude;
 use crate::output::{Failure, describe_error, print, say, style};
+use crate::progress::Work;
 
 /// Prints the report.
 pub fn report(arguments: ReportArguments) -> Result<i32> {
@@ -60,7 +61,10 @@ fn open(source: &Path, at: Instant) -> Result<(SessionInfo, Report)> {
     if source.is_dir() {
         let folder = SessionFolder::open(source)?;
         let session = folder.manifest()?.session;
-        return Ok((session, conclude::model_of(&folder)?.report(at)?));
+        let work = Work::begin("reading the session");
+        let model = conclude::model_of(&folder, Some(&work))?;
+        work.goes_on("making the report");
+        return Ok((session, model.report(at)?));
     }
     conclude::check_written(source)?;
     let profile = Profile::open(source)?;

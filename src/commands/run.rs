@@ -99,7 +99,7 @@ pub fn record(arguments: &RecordArguments, command: &[OsString], name: &str) -> 
 
 /// Makes the profile. The program has run: what goes wrong from here on is told and changes nothing.
 pub(super) fn conclude_session(folder: &SessionFolder, outputs: &Outputs, arguments: &RecordArguments) {
-    if let Err(error) = conclude::conclude(folder, outputs, arguments) {
+    if let Err(error) = conclude::conclude(folder, outputs, arguments, None) {
         complain(&describe_error(&error));
         if folder.manifest().is_ok() {
             say(&format!("nothing is lost: `memscope recover {}` makes the profile", shell_word(folder.path())));

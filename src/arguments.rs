@@ -572,7 +572,7 @@ Examples:
   memscope sessions --clean --yes /scratch/runs"
 )]
 pub struct SessionsArguments {
-    /// Remove the abandoned ones, with what they recorded.
+    /// Remove the abandoned ones, with what they recorded, and logs in shared memory that nobody uses and whose session is gone.
     #[arg(long)]
     pub clean: bool,
 

@@ -1,7 +1,9 @@
 //! `memscope sessions`: which sessions there are, and away with those that nobody cares for any more.
 //!
 //! Owns: the list, and the question before anything is removed. Refuses: to remove a session that may still be recorded, or whose
-//! program still runs.
+//! program still runs. What is left of sessions that are gone: `left_logs`.
+
+mod left_logs;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, IsTerminal, Write};
@@ -11,11 +13,12 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use memscope_core::clock;
 use memscope_core::report::units;
-use memscope_core::session::{self, SessionFolder, Standing};
+use memscope_core::session::{SessionFolder, Standing};
 
 use crate::arguments::SessionsArguments;
 use crate::commands::run::sessions_of_processes;
 use crate::output::{Failure, complain, print, say, shell_word};
+use left_logs::LeftLogs;
 
 /// Characters of a program's command line that are shown.
 const PROGRAM: usize = 32;
@@ -42,8 +45,10 @@ struct Found {
     rows: Vec<Row>,
     /// Folders that are called sessions and cannot be read as such.
     unreadable: Vec<PathBuf>,
-    /// Logs in shared memory whose session folder is gone, or in a container that shares the memory, and how large they are.
-    orphans: Vec<(PathBuf, u64)>,
+    /// Logs in shared memory whose session folder is gone, or in a container that shares the memory.
+    left_logs: Vec<LeftLogs>,
+    /// The processes of each session.
+    alive: HashMap<PathBuf, Vec<u32>>,
 }
 
 /// Lists sessions, and removes the abandoned ones when asked.
@@ -65,16 +70,21 @@ pub fn sessions(arguments: SessionsArguments) -> Result<i32> {
         let pids: Vec<String> = row.alive.iter().map(u32::to_string).collect();
         say(&format!("{} is kept: its processes {} still run", row.folder.path().display(), pids.join(", ")));
     }
-    if removed.is_empty() {
-        say("no abandoned session to remove");
+    let (left_logs, used): (Vec<LeftLogs>, Vec<LeftLogs>) =
+        found.left_logs.into_iter().partition(|logs| logs.kept.is_none());
+    used.iter().for_each(LeftLogs::tell_kept);
+    if removed.is_empty() && left_logs.is_empty() {
+        say("nothing to remove: no session is abandoned, and no logs are left of one");
         return Ok(0);
     }
     tell(&removed);
-    if !arguments.yes && !is_agreed(&removed)? {
+    left_logs::tell(&left_logs);
+    if !arguments.yes && !is_agreed(removed.len(), left_logs.len())? {
         say("nothing was removed");
         return Ok(0);
     }
-    Ok(i32::from(!remove(removed)))
+    let all = (removed.is_empty() || remove(removed)) & left_logs::remove(left_logs, &found.alive);
+    Ok(i32::from(!all))
 }
 
 /// Why a folder is not listed, and not removed.
@@ -95,12 +105,13 @@ fn find(arguments: &SessionsArguments) -> Result<Found> {
         let (sessions, unreadable) = SessionFolder::list_in(".".as_ref()).unwrap_or_default();
         folders.extend(sessions);
         found.unreadable = unreadable;
-        found.orphans = orphans(&alive);
+        found.left_logs = left_logs::find(&alive);
     }
     let mut seen = HashSet::new();
     folders.retain(|folder| seen.insert(folder.path().to_path_buf()));
     // One that goes away meanwhile is none.
     found.rows = folders.into_iter().filter_map(|folder| row(folder, &alive).ok()).collect();
+    found.alive = alive;
     Ok(found)
 }
 
@@ -123,13 +134,6 @@ fn row(folder: SessionFolder, alive: &HashMap<PathBuf, Vec<u32>>) -> memscope_co
 fn is_old(folder: &Path) -> bool {
     let changed = std::fs::metadata(folder).and_then(|metadata| metadata.modified());
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > YOUNG))
-}
-
-/// Logs that nobody will read and nobody writes any more.
-fn orphans(alive: &HashMap<PathBuf, Vec<u32>>) -> Vec<(PathBuf, u64)> {
-    let is_nobodys = |path: &PathBuf| session::session_of(path).is_none_or(|session| !alive.contains_key(&session));
-    let orphans = session::orphaned_logs().into_iter().filter(|path| is_old(path) && is_nobodys(path));
-    orphans.map(|path| (path.clone(), session::allocated_bytes(&path))).collect()
 }
 
 fn table(found: &Found) -> String {
@@ -158,12 +162,7 @@ fn table(found: &Found) -> String {
         let pids: Vec<String> = row.alive.iter().map(u32::to_string).collect();
         text += &format!("\nProcesses {} of {} still run.\n", pids.join(", "), row.folder.path().display());
     }
-    if !found.orphans.is_empty() {
-        text += "\nIn shared memory, of sessions whose folders are gone, or are not seen from here; where that is sure, remove it:\n";
-        for (path, bytes) in &found.orphans {
-            text += &format!("{:>11}  rm -r {}\n", units::bytes(*bytes), shell_word(path));
-        }
-    }
+    text += &left_logs::table(&found.left_logs);
     if !found.unreadable.is_empty() {
         text += &format!("\nNot listed, what {UNREADABLE}:\n");
         for path in found.unreadable.iter().take(NAMED) {
@@ -211,14 +210,16 @@ fn tell(rows: &[Row]) {
 }
 
 /// Asks on the terminal; without one the user must have agreed before.
-fn is_agreed(rows: &[Row]) -> Result<bool> {
+fn is_agreed(sessions: usize, logs: usize) -> Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         bail!(Failure::usage(
             "there is no terminal to ask on: say --yes to remove abandoned sessions, with what they recorded"
         ));
     }
-    let which = units::count(rows.len() as u64, "session", "sessions");
-    eprint!("memscope: remove {which}, with what they recorded? [y/N] ");
+    let which = [(sessions, "session", "sessions"), (logs, "folder of logs", "folders of logs")];
+    let which = which.into_iter().filter(|(count, ..)| *count > 0);
+    let which: Vec<String> = which.map(|(count, one, many)| units::count(count as u64, one, many)).collect();
+    eprint!("memscope: remove {}, with what they recorded? [y/N] ", which.join(" and "));
     std::io::stderr().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

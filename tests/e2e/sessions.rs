@@ -1,7 +1,7 @@
 //! `memscope sessions`: a session that runs, one whose memscope died, and one whose program has outlived its memscope.
 
-use std::path::Path;
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,19 @@ impl Held {
     fn start(place: &Place, program: &Path, name: &str) -> Held {
         let mut command = place.memscope();
         command.args(["run", "-q", "-f", "-o", name, "--device", "1GiB", "--"]).arg(program).arg("300000");
+        let held = Held::of(&mut command, program);
+        let logs = place.path(&format!("{name}.session/logs"));
+        wait_until("it has a log", || std::fs::read_dir(&logs).is_ok_and(|mut logs| logs.any(|log| is_log(&log))));
+        held
+    }
+
+    fn of(command: &mut Command, program: &Path) -> Held {
         let memscope = command.stdout(Stdio::null()).spawn().expect("memscope starts");
         let mut found = None;
         wait_until("the program has started", || {
             found = child_of(memscope.id(), program);
             found.is_some()
         });
-        let logs = place.path(&format!("{name}.session/logs"));
-        wait_until("it has a log", || std::fs::read_dir(&logs).is_ok_and(|mut logs| logs.any(|log| is_log(&log))));
         Held { memscope, program: found.expect("found") }
     }
 
@@ -111,7 +116,7 @@ fn copies(place: &Place, of: &Path, count: usize) {
 }
 
 /// An abandoned session, whose program has ended too.
-fn abandoned(place: &Place) -> std::path::PathBuf {
+fn abandoned(place: &Place) -> PathBuf {
     let program = place.compile_linked("hold");
     let mut held = Held::start(place, &program, "abandoned.mscope");
     held.kill_memscope();
@@ -193,6 +198,110 @@ fn what_is_removed_and_what_cannot_be_read_is_named() {
     assert!(said.contains("/copies/0.mscope.session (") && said.contains("no profile was made of it"), "{said}");
     assert!(said.contains("copies/other.mscope.session belongs to another user"), "{said}");
     assert!(place.path("copies/other.mscope.session").exists());
+}
+
+/// A shared memory of its own, in which no other test leaves anything.
+struct Apart {
+    process: Child,
+}
+
+impl Apart {
+    /// `None` where there are no namespaces.
+    fn make(place: &Place) -> Option<Apart> {
+        let script = "mount -t tmpfs none /dev/shm && echo made && exec sleep 600";
+        let mut command = place.command("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("unshare starts");
+        let mut said = String::new();
+        let answers = process.stdout.take().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(answers), &mut said).expect("text");
+        let apart = Apart { process };
+        (said == "made\n").then_some(apart)
+    }
+
+    /// `memscope` there.
+    fn memscope(&self, place: &Place) -> Command {
+        let mut command = place.command("nsenter");
+        command.args(["--user", "--mount", "--preserve-credentials", "--wd=.", "--target"]);
+        command.arg(self.process.id().to_string()).arg(env!("CARGO_BIN_EXE_memscope"));
+        command
+    }
+
+    /// A path there, as it is seen from here.
+    fn path(&self, path: &Path) -> PathBuf {
+        Path::new(&format!("/proc/{}/root", self.process.id())).join(path.strip_prefix("/").expect("an absolute path"))
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn logs_that_nobody_uses_are_removed_and_others_are_left_with_the_reason() {
+    let place = Place::new();
+    let Some(apart) = Apart::make(&place) else {
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), "SKIPPED logs that are left behind: no shared memory of its own here");
+        return;
+    };
+    let program = place.compile_linked("hold");
+    // One that does not say of which session it is.
+    let silent = ["env", "-u", "MEMSCOPE_SESSION"];
+    let logs = |name: &str| {
+        let link = place.path(&format!("{name}.mscope.session/logs"));
+        apart.path(&std::fs::read_link(link).expect("a link to the logs"))
+    };
+    let start = |name: &str, words: &[&str]| {
+        let mut command = apart.memscope(&place);
+        command.args(["run", "-q", "-o", &format!("{name}.mscope"), "--device", "1GiB", "--"]).args(words);
+        let held = Held::of(command.arg(&program).arg("300000"), &program);
+        wait_until("there is a log", || {
+            place.path(&format!("{name}.mscope.session/logs")).is_symlink()
+                && std::fs::read_dir(logs(name)).is_ok_and(|mut logs| logs.any(|log| is_log(&log)))
+        });
+        held
+    };
+    let mut held: Vec<Held> = [("gone", &[][..]), ("says", &[]), ("silent", &silent), ("young", &[]), ("whole", &[])]
+        .into_iter()
+        .map(|(name, words)| start(name, words))
+        .collect();
+    for one in &mut held {
+        one.kill_memscope();
+    }
+    for position in [0, 3, 4] {
+        held[position].kill_program();
+    }
+    let [gone, says, silent, young, whole] = ["gone", "says", "silent", "young", "whole"].map(logs);
+    for name in ["gone", "says", "silent", "young"] {
+        std::fs::remove_dir_all(place.path(&format!("{name}.mscope.session"))).expect("removed");
+    }
+    let old = std::time::SystemTime::now() - Duration::from_secs(120);
+    for folder in [&gone, &says, &silent, &whole] {
+        std::fs::File::open(folder).and_then(|folder| folder.set_modified(old)).expect("older");
+    }
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+
+    let listed = stdout(&apart.memscope(&place).arg("sessions").output().expect("memscope starts"));
+    let line =
+        |path: &Path| listed.lines().find(|line| line.contains(&name(path))).unwrap_or_else(|| panic!("{listed}"));
+    assert!(line(&gone).ends_with("nobody uses it"), "{listed}");
+    assert!(line(&says).contains(&format!("its processes {} still run", held[1].program)), "{listed}");
+    assert!(line(&silent).contains(&format!("processes {} have it open", held[2].program)), "{listed}");
+    assert!(line(&young).contains("just been made"), "{listed}");
+
+    let cleaned = apart.memscope(&place).args(["sessions", "--clean", "--yes"]).output().expect("memscope starts");
+    let said = stderr(&cleaned);
+    assert_eq!(cleaned.status.code(), Some(0), "{said}");
+    assert!(said.contains("left behind: ") && said.contains("removed: 1 folder of logs"), "{said}");
+    assert!(said.contains("removed: 1 session"), "the one that is whole: {said}");
+    assert_eq!(said.matches(" is kept: ").count(), 3, "{said}");
+    assert_eq!([gone, says, silent, young, whole].map(|path| path.exists()), [false, true, true, true, false]);
+    held[1].kill_program();
+    held[2].kill_program();
 }
 
 /// The child of `parent` that runs `program` (memscope's witness of signals is a child too).

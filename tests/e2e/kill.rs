@@ -260,18 +260,3 @@ fn a_program_whose_memscope_was_killed_has_a_ledger_that_adds_up() {
     // 64 are held at most, and one more while its free is not seen.
     assert!((recorded - 65..=recorded).contains(&freed), "{recorded}, {freed}");
 }
-
-#[test]
-fn a_memscope_that_stands_still_for_long_loses_nothing() {
-    let place = Place::new();
-    let mut bursts = Bursts::start(&place);
-    signal(bursts.memscope.id(), libc::SIGSTOP);
-    bursts.burst(MOST_UNREAD_SLOTS + MOST_UNREAD_SLOTS / 2);
-    signal(bursts.memscope.id(), libc::SIGCONT);
-    bursts.burst(MOST_UNREAD_SLOTS);
-    drop(bursts.memscope.stdin.take());
-    assert!(bursts.memscope.wait().expect("it ends").success());
-    let report = place.run("report k.mscope --format json");
-    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
-    assert_eq!(number(&report, "/dropped_events"), 0);
-}

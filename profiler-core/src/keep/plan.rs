@@ -36,7 +36,8 @@ type Steps = HashMap<u32, (u64, Point)>;
 /// A peak, and the step around it: from where the first process began it until the last has left it. Its number may come again.
 #[derive(Debug)]
 struct Peak {
-    order: u32,
+    /// Where it is: of a peak in no step, that alone.
+    here: Point,
     step: Option<u64>,
     /// Processes that are in it still.
     within: Vec<u32>,
@@ -104,7 +105,7 @@ impl Plan {
         for (place, track) in tracks.chain([(None, &walk.host)]) {
             let Some(state) = track.figures.live else { continue };
             let peak = self.peaks.entry(place).or_insert_with(|| Peak::new(model, walk, &state, seen, before));
-            if peak.order != state.order {
+            if peak.here.0 != state.order {
                 *peak = Peak::new(model, walk, &state, seen, before);
             }
             peak.follow(model, walk, seen);
@@ -121,7 +122,7 @@ impl Peak {
         steps.retain(|_, (number, _)| Some(*number) == state.step);
         let here = (state.order, state.time);
         let from = steps.values().map(|(_, begin)| *begin).min().unwrap_or(here);
-        Peak { order: state.order, step: state.step, within: steps.into_keys().collect(), from, until: None }
+        Peak { here, step: state.step, within: steps.into_keys().collect(), from, until: None }
     }
 
     /// Looks for the end of its step among the markers after a position.
@@ -129,8 +130,8 @@ impl Peak {
         if self.until.is_some() {
             return;
         }
-        let mut last = (self.order, walk.clock.time_of(self.order));
-        for (point, mark) in step_marks(model, walk, seen.max(self.order)) {
+        let mut last = self.here;
+        for (point, mark) in step_marks(model, walk, seen.max(self.here.0)) {
             let within = self.within.len();
             self.within.retain(|process| *process != mark.process || Some(mark.number) == self.step);
             if self.within.len() < within {

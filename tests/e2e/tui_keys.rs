@@ -242,6 +242,8 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
         }),
         (Command::Peak, _) => running("", |_, now| at(now).kind == "PEAK OF LIVE"),
         (Command::Refusal, _) => running("", |_, now| now.contains("The driver has refused no allocation so far")),
+        // Of a session of which all is kept; the others: `kept` in the dashboard's own tests.
+        (Command::Whole, _) => running("", |_, now| now.contains("The lists of this moment are whole")),
         (Command::Live, _) => running("p", |before, now| at(before).kind == "PEAK OF LIVE" && at(now).kind == "LIVE"),
         (Command::Pause, _) => running("", |before, now| !before.contains("PAUSED") && now.contains("PAUSED")),
         (Command::ZoomIn, _) => expect("", |before, now| before.contains(" 0.000 s ") && !now.contains(" 0.000 s ")),

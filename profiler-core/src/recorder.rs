@@ -12,8 +12,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use memscope_wire::log::Refusal;
-
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::journal::Writer;
@@ -309,8 +307,8 @@ impl Recording {
             notices.into_iter().for_each(|notice| self.notice(notice));
         }
         let refusals = self.source.refusals();
-        self.notices_of(&refusals);
-        let refusals = refusals.into_iter().map(|(refusal, count)| (refusal.name().to_owned(), count)).collect();
+        self.source.missing(&refusals).into_iter().for_each(|notice| self.notice(notice));
+        let refusals = source::named(&refusals);
         self.entries.push(Entry::End(SessionEnd { time, exit_status, refusals }));
         self.write()?;
         if let Err(error) = self.folder.mark_finished(exit_status) {
@@ -322,15 +320,6 @@ impl Recording {
         summary.faults = counters.faults;
         summary.outlived = self.source.running();
         Ok(summary)
-    }
-
-    /// What of the refusals is missing in a session that has recorded other processes. Of one that has recorded nothing a finding
-    /// tells.
-    fn notices_of(&mut self, refusals: &[(Refusal, u32)]) {
-        if self.source.processes() == 0 {
-            return;
-        }
-        refusals.iter().filter_map(source::refused).for_each(|notice| self.notice(notice));
     }
 
     fn notice(&mut self, notice: String) {

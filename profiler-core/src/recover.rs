@@ -14,7 +14,7 @@ use crate::journal::entry::{Calibration, Counters, Entry, Nanoseconds, ProcessIn
 use crate::journal::format::MAX_RECORDS;
 use crate::journal::{Chain, Head, Reader, Standing, Tail, Writer, chain};
 use crate::session::{Recorded, SessionFolder};
-use crate::source::{Identity, Mode, Options, Resume, Source, refused};
+use crate::source::{Identity, Mode, Options, Resume, Source, named};
 
 /// How long a log must be quiet before a process that cannot be seen counts as gone.
 const QUIET: Duration = Duration::from_millis(200);
@@ -146,10 +146,8 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
     recovery.running = source.running();
     if recovery.running.is_empty() {
         let refusals = source.refusals();
-        if source.processes() > 0 {
-            recovery.notices.extend(refusals.iter().filter_map(refused));
-        }
-        let refusals = refusals.into_iter().map(|(refusal, count)| (refusal.name().to_owned(), count)).collect();
+        recovery.notices.extend(source.missing(&refusals));
+        let refusals = named(&refusals);
         writer.push(&Entry::End(SessionEnd { time: seen.last, exit_status: None, refusals }))?;
         seen.ended = true;
     }

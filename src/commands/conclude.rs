@@ -70,7 +70,8 @@ pub fn transcript_of(profile: &Path) -> PathBuf {
     path.into()
 }
 
-/// The file that `path` stands for: its folder is made where there is none and must be writable, and what is there must be an ordinary file and wanted gone.
+/// The file that `path` stands for: its folder is made where there is none and must be writable, and what is there must be an
+/// ordinary file and wanted gone.
 pub fn resolve(path: &Path, force: bool) -> Result<PathBuf> {
     let shown = path.display();
     let resolved = match fs::symlink_metadata(path) {

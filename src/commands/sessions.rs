@@ -67,8 +67,7 @@ pub fn sessions(arguments: SessionsArguments) -> Result<i32> {
     let (removed, kept): (Vec<Row>, Vec<Row>) =
         found.rows.into_iter().filter(|row| row.standing == Standing::Abandoned).partition(|row| row.alive.is_empty());
     for row in &kept {
-        let pids: Vec<String> = row.alive.iter().map(u32::to_string).collect();
-        say(&format!("{} is kept: its processes {} still run", row.folder.path().display(), pids.join(", ")));
+        say(&format!("{} is kept: its processes {} still run", row.folder.path().display(), listed(&row.alive)));
     }
     let (left_logs, used): (Vec<LeftLogs>, Vec<LeftLogs>) =
         found.left_logs.into_iter().partition(|logs| logs.kept.is_none());
@@ -136,6 +135,11 @@ fn is_old(folder: &Path) -> bool {
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > YOUNG))
 }
 
+/// `4711, 4712`.
+fn listed(pids: &[u32]) -> String {
+    pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
 fn table(found: &Found) -> String {
     let rows = &found.rows;
     let mut text = match rows.is_empty() {
@@ -159,8 +163,7 @@ fn table(found: &Found) -> String {
         text += "\nOf an abandoned one `memscope recover FOLDER` makes the profile; `memscope sessions --clean` removes them.\n";
     }
     for row in rows.iter().filter(|row| !row.alive.is_empty()) {
-        let pids: Vec<String> = row.alive.iter().map(u32::to_string).collect();
-        text += &format!("\nProcesses {} of {} still run.\n", pids.join(", "), row.folder.path().display());
+        text += &format!("\nProcesses {} of {} still run.\n", listed(&row.alive), row.folder.path().display());
     }
     text += &left_logs::table(&found.left_logs);
     if !found.unreadable.is_empty() {

@@ -171,16 +171,24 @@ struct Expectation {
     paused: bool,
     /// Whether the terminal is small, so that a text must be scrolled.
     small: bool,
+    /// What those keys lead to: waited for, the machine may be busy.
+    ready: fn(&str) -> bool,
     /// Given what was shown before and what is shown then.
     holds: fn(&str, &str) -> bool,
 }
 
+impl Expectation {
+    fn once(self, ready: fn(&str) -> bool) -> Self {
+        Self { ready, ..self }
+    }
+}
+
 fn expect(before: &'static str, holds: fn(&str, &str) -> bool) -> Expectation {
-    Expectation { before, paused: true, small: false, holds }
+    Expectation { before, paused: true, small: false, ready: |_| true, holds }
 }
 
 fn running(before: &'static str, holds: fn(&str, &str) -> bool) -> Expectation {
-    Expectation { before, paused: false, small: false, holds }
+    Expectation { before, paused: false, small: false, ready: |_| true, holds }
 }
 
 /// Keys that lead to a place.
@@ -213,7 +221,7 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
         (Command::Show(View::Steps), _) => running("", |_, now| now.contains("─ Steps")),
         (Command::Show(View::Output), _) => running("", |_, now| count(now, "loss ") > 8),
         (Command::NextTarget | Command::PreviousTarget, _) => running("", |_, now| target(now) == "GPU 0"),
-        (Command::Total, _) => running("1", |before, now| target(before) == "GPU 0" && target(now) == "total"),
+        (Command::Total, _) => running("1", |_, now| target(now) == "total").once(|text| target(text) == "GPU 0"),
         (Command::Device, _) if device == 1 => running("", |_, now| target(now) == "GPU 0"),
         (Command::Device, _) => running("", |_, now| target(now) == "total" || target(now) == "GPU 1"),
         (Command::Earlier, _) => expect("", |before, now| {
@@ -244,10 +252,14 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
         (Command::Refusal, _) => running("", |_, now| now.contains("The driver has refused no allocation so far")),
         // Of a session of which all is kept; the others: `kept` in the dashboard's own tests.
         (Command::Whole, _) => running("", |_, now| now.contains("The lists of this moment are whole")),
-        (Command::Live, _) => running("p", |before, now| at(before).kind == "PEAK OF LIVE" && at(now).kind == "LIVE"),
-        (Command::Pause, _) => running("", |before, now| !before.contains("PAUSED") && now.contains("PAUSED")),
-        (Command::ZoomIn, _) => expect("", |before, now| before.contains(" 0.000 s ") && !now.contains(" 0.000 s ")),
-        (Command::ZoomOut, _) => expect("+", |before, now| !before.contains(" 0.000 s ") && now.contains(" 0.000 s ")),
+        (Command::Live, _) => {
+            running("p", |_, now| at(now).kind == "LIVE").once(|text| at(text).kind == "PEAK OF LIVE")
+        }
+        (Command::Pause, _) => running("", |_, now| now.contains("PAUSED")).once(|text| !text.contains("PAUSED")),
+        (Command::ZoomIn, _) => expect("", |_, now| !now.contains(" 0.000 s ")).once(|text| text.contains(" 0.000 s ")),
+        (Command::ZoomOut, _) => {
+            expect("+", |_, now| now.contains(" 0.000 s ")).once(|text| !text.contains(" 0.000 s "))
+        }
         (Command::Findings, _) => running("", |_, now| now.contains("To do: do not use checkpoints")),
         (Command::Palette, _) => running("", |_, _| true), // its colours are looked at by `palettes_follow_one_another`
         (Command::Help, _) => running("", |_, now| now.contains("─ Keys ─") && now.contains("live allocations")),
@@ -270,11 +282,12 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
             before.0 == now.0 && before.1 != now.1
         }),
         (Command::Group, _) => expect("a", |_, now| now.contains("─ Live allocations by name")),
-        (Command::Open, Where::Allocations) => expect("abb", |before, now| {
-            before.contains("allocations by scope") && !now.contains("by scope") && now.contains("Live allocations")
-        }),
+        (Command::Open, Where::Allocations) => {
+            expect("abb", |_, now| !now.contains("by scope") && now.contains("Live allocations"))
+                .once(|text| text.contains("allocations by scope"))
+        }
         (Command::Clear, Where::Allocations) => {
-            expect("a/adam\r", |before, now| before.contains("/ adam") && !now.contains("/ adam"))
+            expect("a/adam\r", |_, now| !now.contains("/ adam")).once(|text| text.contains("/ adam"))
         }
         (Command::Search, _) => running("", |_, now| now.lines().last().is_some_and(|line| line.trim_end() == " /")),
         (Command::NextHit | Command::PreviousHit, Where::Scopes) => expect("s/ln_1\r", |before, now| {
@@ -284,17 +297,18 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
         (Command::Open, Where::Scopes) => expect("s", |before, now| count(before, "▾") > count(now, "▾")),
         (Command::OpenAll, _) => expect("s", |before, now| count(now, "▾") > count(before, "▾")),
         (Command::Icicle, _) => {
-            expect("s", |before, now| before.contains("by category") && !now.contains("by category"))
+            expect("s", |_, now| !now.contains("by category")).once(|text| text.contains("by category"))
         }
         (Command::Clear, Where::Scopes) => {
-            expect("s/ln_1\r", |before, now| before.contains("hits)") && !now.contains("hits)"))
+            expect("s/ln_1\r", |_, now| !now.contains("hits)")).once(|text| text.contains("hits)"))
         }
         (Command::GoToStep, _) => expect("t\x1b[H", |_, now| at(now).kind == "STEP'S LIVE PEAK" && at(now).step == 1),
         (Command::NextHit | Command::PreviousHit, Where::Output) => {
-            running("u/loss\r", |before, now| hit(before).is_some() && hit(now).is_some() && hit(before) != hit(now))
+            running("u/loss\r", |before, now| hit(now).is_some() && hit(before) != hit(now))
+                .once(|text| hit(text).is_some())
         }
         (Command::Clear, Where::Output) => {
-            running("u/step 1/\r", |before, now| hit(before).is_some() && hit(now).is_none())
+            running("u/step 1/\r", |_, now| hit(now).is_none()).once(|text| hit(text).is_some())
         }
 
         (Command::Down | Command::PageDown | Command::End, _) => {
@@ -303,20 +317,23 @@ fn expectation(command: Command, place: Where, key: &Key) -> Expectation {
         (Command::Up | Command::PageUp | Command::Home, _) => {
             Expectation { small: true, ..expect("?\x1b[6~\x1b[6~", |before, now| shown(now) < shown(before)) }
         }
-        (Command::Close, _) => running("?", |before, now| before.contains("─ Keys ─") && !now.contains("─ Keys ─")),
-        (Command::Back, _) => running("q", |before, now| before.contains("Leave?") && !now.contains("Leave?")),
+        (Command::Close, _) => running("?", |_, now| !now.contains("─ Keys ─")).once(|text| text.contains("─ Keys ─")),
+        (Command::Back, _) => running("q", |_, now| !now.contains("Leave?")).once(|text| text.contains("Leave?")),
 
         (Command::Keep, _) => expect("a/adam", |_, now| {
             now.contains("Live allocations / adam") && now.lines().last().is_some_and(|line| line.contains("filter"))
         }),
-        (Command::Discard, _) => expect("a/adam", |before, now| {
-            before.contains("/ adam")
-                && !now.contains("adam")
-                && now.lines().last().is_some_and(|line| line.contains("filter"))
-        }),
+        (Command::Discard, _) => expect("a/adam", |_, now| {
+            !now.contains("adam") && now.lines().last().is_some_and(|line| line.contains("filter"))
+        })
+        .once(|text| text.contains("/ adam")),
         (Command::Erase, _) => expect("a/adam", |_, now| now.contains("Live allocations / ada ")),
-        (Command::EraseWord, _) => expect("a/adam", |before, now| before.contains("/ adam") && !now.contains("adam")),
-        (Command::StopTyping, _) => running("ui", |before, now| before.contains("TYPING") && !now.contains("TYPING")),
+        (Command::EraseWord, _) => {
+            expect("a/adam", |_, now| !now.contains("adam")).once(|text| text.contains("/ adam"))
+        }
+        (Command::StopTyping, _) => {
+            running("ui", |_, now| !now.contains("TYPING")).once(|text| text.contains("TYPING"))
+        }
 
         (Command::GoOn | Command::EndProgram, _) => unreachable!("they end the dashboard: `ways_out`"),
         (command, place) => panic!("no expectation for {command:?} {place:?}: say here what it is to do"),
@@ -363,10 +380,13 @@ fn check(dashboard: &Dashboard, binding: &Binding, key: &Key) {
     dashboard.press(&before[..screen]);
     after_a_moment(dashboard);
     dashboard.press(&before[screen..]);
+    let name = format!("{} ({:?}): {}", key.name(true), binding.place, binding.help);
+    dashboard.screen.wait_until(&format!("what {name} is pressed in"), |screen| (expectation.ready)(&screen.text()));
     let before = if expectation.paused { dashboard.still() } else { after_a_moment(dashboard) };
     dashboard.press(&bytes(key));
-    let what = format!("{} ({:?}): {}\nbefore:\n{before}\n", key.name(true), binding.place, binding.help);
-    dashboard.screen.wait_until(&what, |screen| (expectation.holds)(&before, &screen.text()));
+    dashboard
+        .screen
+        .wait_until(&format!("{name}\nbefore:\n{before}\n"), |screen| (expectation.holds)(&before, &screen.text()));
     if expectation.small {
         dashboard.screen.resize(ROWS, COLUMNS);
     }

@@ -1,8 +1,7 @@
 /* Memory of another interface, which comes as a file descriptor: here a file in memory that the program makes itself. Prints of each
  * stage the result and the bytes in use on the device, as the driver says. Stays a while where most is in use. */
 #define _GNU_SOURCE
-#include "driver_api.h"
-#include <stdio.h>
+#include "stages.h"
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,23 +10,15 @@ CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t count);
 
 enum { MIB = 1 << 20, OPAQUE = 1 };
 
-static void stage(const char *name, CUresult result)
-{
-    size_t free = 0, total = 0;
-    cuMemGetInfo_v2(&free, &total);
-    printf("%s %d %zu\n", name, result, (total - free) / MIB);
-}
-
 int main(void)
 {
-    CUcontext context = 0;
     CUexternalMemory memory = 0;
     CUdeviceptr own = 0, address = 0, second = 0;
     int file = memfd_create("interface", 0), kept = dup(file);
     Description description = {OPAQUE, {file}, 4 * MIB, 0, {0}};
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer = {1 * MIB, 2 * MIB, 0, {0}}, beyond = {3 * MIB, 2 * MIB, 0, {0}};
     unsigned char bytes[2] = {0};
-    int bad = cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context) | cuMemAlloc_v2(&own, 5 * MIB);
+    int bad = start() | cuMemAlloc_v2(&own, 5 * MIB);
     bad |= ftruncate(file, 3 * MIB);
     stage("too small", cuImportExternalMemory(&memory, &description));
     bad |= ftruncate(file, 4 * MIB);

@@ -2,34 +2,14 @@
  * the bytes in use on the device, by both, as the driver says. Stays a while where most is in use. */
 #include "two_processes.h"
 
-#include "driver_api.h"
+#define UNIT 1
+#include "stages.h"
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address);
 CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t count);
-CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 
 enum { MIB = 1 << 20, SMALL = 1536, LAZY = 1 };
 typedef struct { CUipcMemHandle large, small; } Handles;
-
-static void stage(const char *name, CUresult result)
-{
-    size_t free = 0, total = 0;
-    cuMemGetInfo_v2(&free, &total);
-    printf("%s %d %zu\n", name, result, total - free);
-}
-
-/* The byte at an address; -1 if it cannot be read. */
-static int byte_at(CUdeviceptr address)
-{
-    unsigned char byte = 0;
-    return cuMemcpyDtoH_v2(&byte, address, 1) ? -1 : byte;
-}
-
-static int start(void)
-{
-    CUcontext context = 0;
-    return cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context);
-}
 
 static int in_child(void)
 {

@@ -2,7 +2,7 @@
  * each stage the result and the bytes in use on the device, by both, as the driver says. Stays a while where most is in use. */
 #include "two_processes.h"
 
-#include "driver_api.h"
+#include "stages.h"
 
 typedef struct { int type, id, flags; } CUmemAccessDesc;
 CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr hint, unsigned long long flags);
@@ -10,28 +10,8 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes);
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count);
 CUresult cuMemExportToShareableHandle(void *shared, unsigned long long handle, int type, unsigned long long flags);
 CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t count);
-CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 
 enum { MIB = 1 << 20, DESCRIPTOR = 1, READ_AND_WRITE = 3, SIZE = 4 * MIB };
-
-static void stage(const char *name, CUresult result)
-{
-    size_t free = 0, total = 0;
-    cuMemGetInfo_v2(&free, &total);
-    printf("%s %d %zu\n", name, result, (total - free) / MIB);
-}
-
-static int byte_at(CUdeviceptr address)
-{
-    unsigned char byte = 0;
-    return cuMemcpyDtoH_v2(&byte, address, 1) ? -1 : byte;
-}
-
-static int start(void)
-{
-    CUcontext context = 0;
-    return cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context);
-}
 
 /* Reserves addresses, and maps memory of a handle there. */
 static CUresult mapped(CUdeviceptr *address, unsigned long long handle)

@@ -2,7 +2,7 @@
  * stage the result and the bytes in use on the device, by both, as the driver says. Stays a while where most is in use. */
 #include "two_processes.h"
 
-#include "driver_api.h"
+#include "stages.h"
 
 typedef struct { unsigned char reserved[64]; } CUmemPoolPtrExportData;
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
@@ -10,16 +10,8 @@ CUresult cuMemPoolExportToShareableHandle(void *shared, CUmemoryPool pool, int t
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr address);
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value);
 CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t count);
-CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 
 enum { MIB = 1 << 20, DESCRIPTOR = 1, RESERVED = 5, USED = 7 };
-
-static void stage(const char *name, CUresult result)
-{
-    size_t free = 0, total = 0;
-    cuMemGetInfo_v2(&free, &total);
-    printf("%s %d %zu\n", name, result, (total - free) / MIB);
-}
 
 /* True if a pool uses and keeps so many MiB. */
 static int holds(CUmemoryPool pool, uint64_t used, uint64_t kept)
@@ -27,18 +19,6 @@ static int holds(CUmemoryPool pool, uint64_t used, uint64_t kept)
     uint64_t uses = 0, reserves = 0;
     return !cuMemPoolGetAttribute(pool, USED, &uses) && !cuMemPoolGetAttribute(pool, RESERVED, &reserves) &&
            uses == used * MIB && reserves - uses == kept * MIB;
-}
-
-static int byte_at(CUdeviceptr address)
-{
-    unsigned char byte = 0;
-    return cuMemcpyDtoH_v2(&byte, address, 1) ? -1 : byte;
-}
-
-static int start(void)
-{
-    CUcontext context = 0;
-    return cuInit(0) | cuDevicePrimaryCtxRetain(&context, 0) | cuCtxSetCurrent(context);
 }
 
 static int in_child(void)

@@ -56,6 +56,6 @@ fn every_list_of_a_moment_that_is_summed_says_how_much_it_covers() {
     window.run();
     let document = window.state().document().expect("a document");
     let listed = document.answer().session.listed.as_ref().expect("not all");
-    assert_eq!(document.shared.cursor, At::Time(listed.times[0].begin));
+    assert_eq!(document.shared.cursor, At::Time(listed.times[0].span.begin));
     assert_eq!(document.answer().now.state.step, Some(6));
 }

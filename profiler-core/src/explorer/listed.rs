@@ -28,14 +28,10 @@ pub struct Listed {
 /// A time whose lists are whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ListedTime {
-    /// From then on.
-    pub begin: Nanoseconds,
-    /// Until then; `None` for the end of the session.
-    pub end: Option<Nanoseconds>,
+    /// From when until when.
+    pub span: KeptSpan,
     /// The first and the last step that lie within it.
     pub steps: Option<(u64, u64)>,
-    /// The same in the order of changes, both included.
-    orders: (u32, u32),
 }
 
 /// How much a list covers that is not whole.
@@ -74,14 +70,18 @@ impl Listed {
         Listed { times, asked }
     }
 
-    /// True when the lists of this time are whole. At a time's very end more may have begun that is not kept.
+    fn spans(&self) -> impl Iterator<Item = &KeptSpan> {
+        self.times.iter().map(|time| &time.span)
+    }
+
+    /// True when the lists of this time are whole.
     pub fn has(&self, time: Nanoseconds) -> bool {
-        self.times.iter().any(|kept| kept.begin <= time && kept.end.is_none_or(|end| time < end))
+        self.spans().any(|span| span.has_time(time))
     }
 
     /// True when those of all of this time are.
     pub fn has_all(&self, range: &Range<Nanoseconds>) -> bool {
-        self.times.iter().any(|kept| kept.begin <= range.start && kept.end.is_none_or(|end| range.end <= end))
+        self.spans().any(|span| span.begin <= range.start && span.end.is_none_or(|end| range.end <= end))
     }
 
     /// True when those of a moment right after this change are.
@@ -89,29 +89,29 @@ impl Listed {
         match at {
             // Where changes are gone, times have no exact position.
             At::Time(time) => self.has(time),
-            _ => self.times.iter().any(|kept| kept.orders.0 <= order && order <= kept.orders.1),
+            _ => self.spans().any(|span| span.has_order(order)),
         }
     }
 
     /// The moment nearest to this one whose lists are whole.
     pub fn nearest(&self, time: Nanoseconds) -> Option<Nanoseconds> {
-        let within = |kept: &ListedTime| {
-            let last = kept.end.map_or(Nanoseconds(u64::MAX), |end| Nanoseconds(end.0.saturating_sub(1)));
-            Nanoseconds(time.0.clamp(kept.begin.0, last.0.max(kept.begin.0)))
+        let within = |span: &KeptSpan| {
+            let last = span.end.map_or(Nanoseconds(u64::MAX), |end| Nanoseconds(end.0.saturating_sub(1)));
+            Nanoseconds(time.0.clamp(span.begin.0, last.0.max(span.begin.0)))
         };
-        self.times.iter().map(within).min_by_key(|near| near.0.abs_diff(time.0))
+        self.spans().map(within).min_by_key(|near| near.0.abs_diff(time.0))
     }
 
     /// The times in which lists are not whole, as far as they lie within a span.
     pub fn gaps(&self, range: &Range<Nanoseconds>) -> Vec<Range<Nanoseconds>> {
         let mut gaps = Vec::new();
         let mut from = range.start;
-        for kept in &self.times {
-            let until = kept.begin.min(range.end);
+        for span in self.spans() {
+            let until = span.begin.min(range.end);
             if from < until {
                 gaps.push(from..until);
             }
-            from = from.max(kept.end.unwrap_or(range.end));
+            from = from.max(span.end.unwrap_or(range.end));
         }
         if from < range.end {
             gaps.push(from..range.end);
@@ -148,24 +148,24 @@ impl Listed {
 
 impl ListedTime {
     fn of(span: &KeptSpan, steps: &[StepFigures]) -> ListedTime {
-        let KeptSpan { from, until, begin, end } = *span;
+        let KeptSpan { begin, end, .. } = *span;
         // They are in the order of their beginnings.
         let within = |time: Nanoseconds| steps.partition_point(|step| step.begin < time);
         let steps = &steps[within(begin)..end.map_or(steps.len(), within).max(within(begin))];
         let ended = |step: &&StepFigures| end.is_none_or(|end| step.end.is_some_and(|state| state.time <= end));
         let last = steps.iter().rev().find(ended);
         let steps = steps.first().zip(last).map(|(first, last)| (first.number, last.number));
-        ListedTime { begin, end, steps, orders: (from, until) }
+        ListedTime { span: *span, steps }
     }
 
     fn text(&self) -> String {
         let time = |time: Nanoseconds| units::time(time.0 as f64 / 1e9);
-        match (self.steps, self.end) {
+        match (self.steps, self.span.end) {
             (Some((first, _)), None) => format!("from step {first} on"),
-            (None, None) => format!("from {} on", time(self.begin)),
+            (None, None) => format!("from {} on", time(self.span.begin)),
             (Some((first, last)), Some(_)) if first == last => format!("step {first}"),
             (Some((first, last)), Some(_)) => format!("steps {first} to {last}"),
-            (None, Some(end)) => format!("from {} to {}", time(self.begin), time(end)),
+            (None, Some(end)) => format!("from {} to {}", time(self.span.begin), time(end)),
         }
     }
 }

@@ -22,6 +22,18 @@ pub struct KeptSpan {
     pub end: Option<Nanoseconds>,
 }
 
+impl KeptSpan {
+    /// True when all that was live right after this change is kept.
+    pub(crate) fn has_order(&self, order: u32) -> bool {
+        self.from <= order && order <= self.until
+    }
+
+    /// True when all that was live at this time is kept. At a span's very end more may have begun that is not.
+    pub(crate) fn has_time(&self, time: Nanoseconds) -> bool {
+        self.begin <= time && self.end.is_none_or(|end| time < end)
+    }
+}
+
 /// Which moments of a session are told allocation by allocation.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Kept {
@@ -45,13 +57,13 @@ impl Kept {
 
     /// True when all that was live right after this change is kept.
     pub(crate) fn has_order(&self, order: u32) -> bool {
-        order < LAST && self.spans.iter().any(|span| span.from <= order && order <= span.until)
+        order < LAST && self.spans.iter().any(|span| span.has_order(order))
     }
 
-    /// True when all that was live at this time is kept. At a span's very end more may have begun that is not.
+    /// True when all that was live at this time is kept.
     pub(crate) fn has_time(&self, time: Nanoseconds) -> bool {
         let stands = self.stands_since.is_some_and(|since| since <= time);
-        !stands && self.spans.iter().any(|span| span.begin <= time && span.end.is_none_or(|end| time < end))
+        !stands && self.spans.iter().any(|span| span.has_time(time))
     }
 }
 

@@ -25,7 +25,7 @@ use log::Log;
 pub(crate) use process::parent;
 pub(crate) use process::runs_since;
 pub use process::start_time;
-pub(crate) use refusal::{gravest, refused, sentence};
+pub(crate) use refusal::{gravest, named, sentence};
 
 use crate::error::{Error, Result};
 use crate::journal::entry::{Calibration, Counters, Entry, ProcessIndex};
@@ -242,6 +242,13 @@ impl Source {
     /// Why processes have no logs, and how many each, from what they left in the folder.
     pub fn refusals(&self) -> Vec<(Refusal, u32)> {
         refusal::in_folder(&self.folder)
+    }
+
+    /// What of these is missing in a session that has recorded other processes, as sentences. Of one that has recorded nothing a
+    /// finding tells.
+    pub fn missing(&self, refusals: &[(Refusal, u32)]) -> Vec<String> {
+        let recorded = self.processes() > 0;
+        refusals.iter().filter(|_| recorded).filter_map(refusal::missing).collect()
     }
 
     /// What was wrong with logs, as sentences, since the last call.

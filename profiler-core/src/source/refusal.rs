@@ -32,9 +32,14 @@ pub(crate) fn gravest<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Optio
 }
 
 /// How many processes are missing in what others have recorded, and why; `None` where nothing is missing.
-pub(crate) fn refused((refusal, count): &(Refusal, u32)) -> Option<String> {
+pub(super) fn missing((refusal, count): &(Refusal, u32)) -> Option<String> {
     let misses = !matches!(refusal, Refusal::Filter | Refusal::NotCalled);
     misses.then(|| format!("processes that could not be recorded: {count}; {}", sentence(*refusal)))
+}
+
+/// As the session's end tells them.
+pub(crate) fn named(refusals: &[(Refusal, u32)]) -> Vec<(String, u32)> {
+    refusals.iter().map(|(refusal, count)| (refusal.name().to_owned(), *count)).collect()
 }
 
 /// Why, and what to do.

@@ -4,14 +4,14 @@ use super::pool::DESCRIPTOR;
 use super::{Out, given};
 use crate::context;
 use crate::error::{CUresult, Status};
-use crate::memory::shared::Share;
+use crate::memory::shared::{self, Share};
 use crate::memory::{Import, MEMORY};
 use crate::process::process;
 use crate::registry::Handle;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::fs::File;
 use std::mem::ManuallyDrop;
-use std::os::fd::FromRawFd;
+use std::os::fd::{FromRawFd, IntoRawFd};
 use std::os::unix::fs::FileExt;
 
 /// CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, which the documentation demands.
@@ -94,14 +94,8 @@ fn open(address: Out<'_, u64>, handle: Share, flags: c_uint) -> Status {
 
 /// A descriptor with which another process can take a pool in: a file that says whose it is.
 fn descriptor_of(share: Share) -> Result<c_int, CUresult> {
-    // SAFETY: the name is a terminated string; the descriptor is the program's from here on.
-    unsafe {
-        let number = libc::memfd_create(c"memscope-simulator-pool".as_ptr(), libc::MFD_CLOEXEC);
-        if number < 0 {
-            return Err(CUresult::ERROR_OPERATING_SYSTEM);
-        }
-        let file = ManuallyDrop::new(File::from_raw_fd(number));
-        file.write_all_at(&written(share), 0).map_err(|_| CUresult::ERROR_OPERATING_SYSTEM)?;
-        Ok(number)
-    }
+    let file = shared::make_file(c"memscope-simulator-pool", 0)?;
+    file.write_all_at(&written(share), 0).map_err(|_| CUresult::ERROR_OPERATING_SYSTEM)?;
+    // The program's from here on.
+    Ok(file.into_raw_fd())
 }

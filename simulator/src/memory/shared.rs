@@ -10,12 +10,13 @@ use super::PAGE;
 use crate::error::{CUresult, Status};
 use crate::state::{Identity, is_running};
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 /// Places of the file: more than there are addresses of programs.
-const PLACES: i64 = 1 << 47;
+const PLACES: u64 = 1 << 47;
 const MAGIC: u64 = u64::from_le_bytes(*b"MSCPSHR1");
 /// Bits of a page in /proc/self/pagemap: in memory, swapped out.
 const HAS_CONTENT: u64 = 0b11 << 62;
@@ -89,7 +90,7 @@ impl Shared {
         let (mut at, end) = (address & !(PAGE - 1), (address + reach).next_multiple_of(PAGE));
         let file = match self.file.take() {
             Some(file) => file,
-            None => make_file()?,
+            None => make_file(c"memscope-simulator", PLACES)?,
         };
         let file = self.file.insert(file);
         while at < end {
@@ -163,16 +164,18 @@ fn advise(address: u64, bytes: u64) {
     unsafe { libc::madvise(address as *mut libc::c_void, bytes as usize, libc::MADV_DONTDUMP) };
 }
 
-fn make_file() -> Result<File, CUresult> {
+/// A file in memory of so many bytes, without pages. Its name is for people alone, but for the memory of a handle.
+pub fn make_file(name: &CStr, bytes: u64) -> Result<File, CUresult> {
     // SAFETY: the name is a terminated string; the descriptor is ours alone.
-    unsafe {
-        let number = libc::memfd_create(c"memscope-simulator".as_ptr(), libc::MFD_CLOEXEC);
+    let file = unsafe {
+        let number = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
         if number < 0 {
             return Err(CUresult::ERROR_OPERATING_SYSTEM);
         }
-        let file = File::from_raw_fd(number);
-        if libc::ftruncate(number, PLACES) != 0 { Err(CUresult::ERROR_OPERATING_SYSTEM) } else { Ok(file) }
-    }
+        File::from_raw_fd(number)
+    };
+    file.set_len(bytes).map_err(|_| CUresult::ERROR_OPERATING_SYSTEM)?;
+    Ok(file)
 }
 
 /// Moves private pages into the file, at the same addresses. Pages that were never touched cost nothing there either.

@@ -8,6 +8,7 @@
 use super::Region;
 use super::address_space::reserve_with;
 use super::multicast::Team;
+use super::shared::make_file;
 use crate::error::{CUresult, Status};
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -96,14 +97,7 @@ impl VirtualMemory {
         team: Option<Team>,
     ) -> Result<u64, CUresult> {
         let name = std::ffi::CString::new(format!("{NAME}{physical}")).map_err(|_| CUresult::ERROR_UNKNOWN)?;
-        // SAFETY: the name is a terminated string; the descriptor is ours alone.
-        let file = unsafe {
-            let number = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
-            if number < 0 || libc::ftruncate(number, bytes as libc::off_t) != 0 {
-                return Err(CUresult::ERROR_OPERATING_SYSTEM);
-            }
-            OwnedFd::from_raw_fd(number)
-        };
+        let file = OwnedFd::from(make_file(&name, bytes)?);
         Ok(self.add(Physical { bytes, charged, physical, ordinal, team, file, references: 1, mappings: 0 }))
     }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use memscope_core::report::units;
 use memscope_core::session;
 
-use super::{is_old, more};
+use super::{is_old, listed, more};
 use crate::output::{complain, say, shell_word};
 
 /// A folder of logs without a session.
@@ -73,10 +73,6 @@ fn kept(path: &Path, alive: &HashMap<PathBuf, Vec<u32>>) -> Option<String> {
         return Some(format!("processes {} have it open", listed(&pids)));
     }
     (!is_old(path)).then(|| "it has just been made: its session may be about to come".to_owned())
-}
-
-fn listed(pids: &[u32]) -> String {
-    pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// True when a process has the file open for writing, or mapped.

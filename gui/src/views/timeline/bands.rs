@@ -57,7 +57,8 @@ fn lists(ui: &Ui, context: &ViewContext<'_>, chart: &Chart, line: Rect) {
         let span = Span::between(chart.time(gap.left()), chart.time(gap.right()));
         band(painter, chart, line, span, Color32::TRANSPARENT, theme.text(), |_| "summed only".to_owned());
     }
-    for kept in listed.times.iter().filter(|kept| kept.end.is_none_or(|end| end.0 >= chart.seen.begin)) {
+    let spans = listed.times.iter().map(|time| time.span);
+    for kept in spans.filter(|kept| kept.end.is_none_or(|end| end.0 >= chart.seen.begin)) {
         let (left, right) = (chart.x(kept.begin.0), chart.x(kept.end.unwrap_or(last).0));
         // A few steps of many hours are to be found too.
         let rect = Rect::from_x_y_ranges(left..=right.max(left + LEAST), line.y_range()).intersect(line);

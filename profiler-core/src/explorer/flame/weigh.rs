@@ -142,9 +142,7 @@ impl Weights {
         }
         Weights { by, as_of, filter_error, recorded: tree.len() > 1, nodes, parents, own, all }
     }
-}
 
-impl Weights {
     /// Bytes of the whole tree.
     pub fn bytes(&self) -> u64 {
         self.all.first().map_or(0, Sum::bytes)

@@ -103,7 +103,7 @@ fn every_kind_of_thing_stays_within_its_bound() {
     assert!((20..=26).contains(&answer.steps_total), "{}", answer.steps_total);
     let last = answer.steps.last().expect("steps");
     assert_eq!((last.number, last.peak, last.allocations), (count - 1, 1000 + 100 + count - 1, 1));
-    let before = answer.session.listed.expect("much is forgotten").times[0].begin;
+    let before = answer.session.listed.expect("much is forgotten").times[0].span.begin;
     assert!(before.0 > (count - 20) * 100_000_000 && before <= answer.session.last_time, "{before:?}");
     // The sample at the peak of the last step is there, and so is one of the beginning.
     assert!(answer.devices[0].sample.is_some());

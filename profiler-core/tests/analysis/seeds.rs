@@ -71,6 +71,15 @@ fn update(folder: &Path) {
         has_its_version(&before[1..], &checkpoint[1..]);
     }
     write("checkpoint/whole", &checkpoint);
+    // Two of its numbers changed, one of them from the end.
+    write("checkpoint/changed", &[2, 40, 0, 0x57, 9, 0x80, 0x03]);
+    write("checkpoint/json", b"\x01{}");
+
+    let path = folder.join("kept.mscope");
+    profile::write(&read_chain(&folder.join("chain")), &path, false).expect("written");
+    write("summed.mscope", &std::fs::read(&path).expect("read"));
+    write("summed/changed", &[2, 40, 0, 0x57, 9, 0x80, 0x03]);
+    write("summed/json", b"\x01{}");
 
     let mut log = vec![0; FIELDS];
     let mut field = |at: usize, bytes: &[u8]| log[at..at + bytes.len()].copy_from_slice(bytes);

@@ -101,7 +101,7 @@ fn whole(path: &Path) -> Result<u64> {
 
 /// Moves what the logs have into the journal, and ends it when no process is left.
 fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery: &mut Recovery) -> Result<()> {
-    let mut source = seen.source(folder, Options { quiet: QUIET, ..Options::new(Mode::Record) });
+    let mut source = seen.source(folder, Options { quiet: QUIET, ahead: false, ..Options::new(Mode::Record) });
     let began = Instant::now();
     let mut moved = began;
     let mut entries = Vec::new();

@@ -72,7 +72,7 @@ fn progress(read: u64, of: u64) -> String {
 
 /// Draws it; of a profile whose allocations are being read, with how many have been.
 pub fn ui(ui: &mut Ui, answer: &Answer, read: Option<u64>, theme: &Theme) {
-    line(ui, facts(answer), read.map(|read| (read, answer.session.allocations)), theme);
+    line(ui, facts(answer), read.map(|read| (read, answer.session.to_read)), theme);
     for notice in &answer.session.notices {
         ui.label(RichText::new(notice).color(theme.warning()));
     }

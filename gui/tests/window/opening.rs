@@ -7,9 +7,10 @@ use std::time::{Duration, Instant as Clock};
 
 use eframe::egui::{self, DroppedFile};
 use egui_kittest::kittest::{NodeT, Queryable};
-use memscope_core::explorer::{At, Running, overview_of};
+use memscope_core::explorer::{At, Explorer, Query, Running, overview_of};
 use memscope_core::journal::Writer;
 use memscope_core::journal::entry::Entry;
+use memscope_core::keep::Keep;
 use memscope_core::profile::{Profile, Reading};
 use memscope_core::report::Instant;
 use memscope_core::session::SessionFolder;
@@ -18,15 +19,14 @@ use memscope_gui::document::Document;
 use memscope_gui::settings::Settings;
 
 use crate::sessions::{out_of_memory, training};
-use crate::trace::Trace;
 use crate::window::{self, Window, heard};
 
 /// Longest wait for a thread.
 const LONG: Duration = Duration::from_secs(60);
 
-fn profile(trace: &Trace, path: &Path) {
+fn profile(entries: &[Entry], path: &Path) {
     let mut model = memscope_core::allocation::Model::new();
-    for entry in &trace.entries {
+    for entry in entries {
         model.apply(entry);
     }
     memscope_core::profile::write(&model, path, false).expect("written");
@@ -57,12 +57,13 @@ fn has(text: &'static str) -> impl FnMut(&Window) -> bool {
 fn a_profile_is_opened_while_the_window_is_there_already() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("train.mscope");
-    profile(&out_of_memory(), &path);
+    profile(&out_of_memory().entries, &path);
     let mut window = opens(&path);
     assert!(window.query_by_label("train.mscope").is_some(), "the first frame has its tab");
     until(&mut window, "what holds memory", has("saved for backward (tagged)"));
-    let document = window.state().document().expect("it is open");
-    assert!(matches!(document.answer().at, At::Refused(_)));
+    until(&mut window, "where memory ran out", |window| {
+        matches!(window.state().document().expect("it is open").answer().at, At::Refused(_))
+    });
     assert_eq!(window.state().settings().recent, [path]);
 }
 
@@ -71,7 +72,7 @@ fn a_profile_is_opened_while_the_window_is_there_already() {
 fn the_peak_and_the_progress_are_seen_while_allocations_are_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("train.mscope");
-    profile(&training(), &path);
+    profile(&training().entries, &path);
     let open = Profile::open(&path).expect("a profile");
     let peak = open.report(Instant::Peak).expect("a report").peak.expect("a peak");
     let reading = Arc::new(Reading::default());
@@ -100,6 +101,21 @@ fn the_peak_and_the_progress_are_seen_while_allocations_are_read() {
     is_told(&mut window, &format!("adding up {all} allocations"));
 }
 
+#[test]
+fn what_is_only_summed_is_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("kept.mscope");
+    profile(&training().kept_entries(Keep::Steps(Some(6), Some(7)), 50), &path);
+    let open = Profile::open(&path).expect("a profile");
+    let overview = overview_of(&open).expect("an overview");
+    let reading = Reading::default();
+    Explorer::of_profile_counted(&open, &reading).expect("read");
+    assert_eq!(overview.session.to_read, reading.allocations());
+    let all = training().explorer().answer(&Query::default()).session.allocations;
+    assert_eq!(overview.session.allocations, all);
+    assert!(reading.allocations() < all);
+}
+
 /// As the window writes so many bytes, where they are 1 GiB to 10 GiB.
 fn gibibytes(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30))
@@ -123,7 +139,7 @@ impl DroppedFile for Dropped {
 fn files_that_are_dropped_become_tabs_and_each_only_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let paths = ["a.mscope", "b.mscope"].map(|name| folder.path().join(name));
-    paths.iter().for_each(|path| profile(&out_of_memory(), path));
+    paths.iter().for_each(|path| profile(&out_of_memory().entries, path));
     let mut window = window::with_steps(App::default());
     for path in [&paths[0], &paths[1], &paths[0]] {
         window.input_mut().dropped_files = vec![std::sync::Arc::new(Dropped(path.clone()))];
@@ -141,7 +157,7 @@ fn files_that_are_dropped_become_tabs_and_each_only_once() {
 fn what_cannot_be_opened_is_said_with_its_path() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let whole = folder.path().join("whole.mscope");
-    profile(&out_of_memory(), &whole);
+    profile(&out_of_memory().entries, &whole);
     let bytes = fs::read(&whole).expect("it is there");
     let folder = folder.path();
     fs::create_dir(folder.join("folder")).expect("made");
@@ -169,7 +185,7 @@ fn what_never_opened_is_not_among_the_files_that_were_opened_last() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let paths = ["broken.mscope", "whole.mscope"].map(|name| folder.path().join(name));
     fs::write(&paths[0], "no profile").expect("written");
-    profile(&out_of_memory(), &paths[1]);
+    profile(&out_of_memory().entries, &paths[1]);
     let mut window = opens(&paths[0]);
     until(&mut window, "that it is broken", has("This cannot be opened"));
     window.state_mut().open(&folder.path().join("missing.mscope"), &Default::default());
@@ -185,8 +201,8 @@ fn a_session_that_has_ended_is_opened_as_its_profile() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (ended, other) = (folder.path().join("ended.mscope"), folder.path().join("other.mscope"));
     let session = folder.path().join("ended.mscope.session");
-    profile(&out_of_memory(), &ended);
-    profile(&training(), &other);
+    profile(&out_of_memory().entries, &ended);
+    profile(&training().entries, &other);
     let mut window = opens(&session);
     until(&mut window, "what it ended with", has("Out of memory: 6.00 GiB refused"));
     assert_eq!(window.state().document().expect("it is open").path, ended);
@@ -207,7 +223,7 @@ fn tabs_that_were_kept_stay_beside_a_file_that_is_named() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let paths = ["a.mscope", "b.mscope", "c.mscope"].map(|name| folder.path().join(name));
     let [a, b, c] = &paths;
-    paths.iter().for_each(|path| profile(&out_of_memory(), path));
+    paths.iter().for_each(|path| profile(&out_of_memory().entries, path));
     let gone = folder.path().join("gone.mscope");
     let kept = Settings { tabs: vec![a.clone(), gone, b.clone()], shown: Some(a.clone()), ..Settings::default() };
     let begin = |named: &[std::path::PathBuf], compares: bool| {

@@ -5,6 +5,7 @@ use memscope_core::Category;
 use memscope_core::explorer::{At, SegmentOrder};
 use memscope_core::report::Instant;
 use memscope_gui::shared::Selection;
+use memscope_wire::{Event, MemoryKind, Object};
 
 use crate::figures::report;
 use crate::sessions::{eight_gpus, leaking};
@@ -123,6 +124,28 @@ fn a_program_without_segments_is_told_so() {
         texts.iter().any(|text| text.starts_with("No segments at this moment. The program has 8 allocations")),
         "{texts:#?}"
     );
+}
+
+#[test]
+fn what_pools_keep_is_told_by_name_though_it_has_no_map() {
+    let mut trace = Trace::new(Trace::session(&["./pools"], None));
+    trace.add_process(77, None);
+    trace.add_device(0, 80 << 30);
+    trace.now = 1_000_000;
+    trace.event(Event::Object { object: Object::Pool, handle: 0xb0, device: 0, row: 1 });
+    let (bytes, memory) = (24 * MIB, MemoryKind::Pool);
+    trace.event(Event::Alloc { address: 1 << 32, bytes, requested: bytes, stream: 0, device: 0, row: 1, memory });
+    for (pool, kept) in [(0xa0, 32 * MIB), (0xb0, 8 * MIB)] {
+        trace.event(Event::PoolReserve { pool, bytes: kept, device: 0, row: 1 });
+    }
+    let mut window = of(&trace);
+    let texts = heard(&window);
+    for pool in ["pools keep 40.00 MiB, 24.00 MiB in use", "32.00 MiB", "pool 0xb0 8.00 MiB"] {
+        assert!(texts.iter().any(|text| text.starts_with("pools keep") && text.contains(pool)), "{pool}: {texts:#?}");
+    }
+    let context = window.ctx.clone();
+    let text = window.state_mut().text(&context).expect("text");
+    assert!(text.contains("pools keep 40.00 MiB"), "{text}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| {
     let place = tempfile::tempdir_in("/dev/shm").expect("shared memory");
     std::fs::write(place.path().join("1-1-1.log"), &file).expect("shared memory for a few bytes");
     for mode in [Mode::Inspect, Mode::Record] {
-        let options = Options { mode, stall: Duration::ZERO, quiet: Duration::ZERO };
+        let options = Options { stall: Duration::ZERO, quiet: Duration::ZERO, ..Options::new(mode) };
         let mut source = Source::new(place.path(), options);
         let mut entries = Vec::new();
         let mut read = 0;

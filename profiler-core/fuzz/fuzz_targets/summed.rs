@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// A sound profile, and its sums.
 static SOUND: LazyLock<(Members, usize, Value)> = LazyLock::new(|| {
-    let members = Members::of(include_bytes!("../seeds/summed.mscope"));
+    let members = Members::of(&include_bytes!("../seeds/profile/kept")[1..]);
     let position = members.position("summed.json.zst");
     let json = zstd::decode_all(&members.content(position)[..]).expect("zstd");
     (members, position, serde_json::from_slice(&json).expect("JSON"))

@@ -154,6 +154,8 @@ pub struct SessionView {
     pub dropped_events: u64,
     /// The moments whose lists are whole; `None` while those of all are.
     pub listed: Option<Listed>,
+    /// While `reading` a profile: how many allocations lie in the file, those that are only summed left out.
+    pub to_read: u64,
     /// True when lines of the program were recorded.
     pub stacks: bool,
     /// What is wrong with the journal, as sentences.

@@ -134,7 +134,18 @@ impl Listed {
         }
     }
 
-    /// What became of the rest, and where lists are whole.
+    /// Where lists are whole, and what became of the rest.
+    pub fn whole(&self) -> String {
+        match &self.asked {
+            Some(asked) => format!("Lists are kept: {}; the rest is summed only (--keep {asked})", self.when()),
+            None => format!(
+                "Lists are whole {}; the rest ended too long ago for this view of a running session",
+                self.when()
+            ),
+        }
+    }
+
+    /// The same, as the end of a sentence about a part.
     pub fn rest(&self) -> String {
         match &self.asked {
             Some(asked) => format!("the rest is summed only (--keep {asked}); lists are kept: {}", self.when()),

@@ -71,7 +71,8 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
             reading: true,
             exit_status: report.exit_status,
             last_time: nanoseconds(report.duration_s),
-            allocations: profile.allocations(),
+            allocations: profile.allocations() + report.kept.as_ref().map_or(0, |kept| kept.summed),
+            to_read: profile.allocations(),
             dropped_events: report.dropped_events,
             ..SessionView::default()
         },

@@ -63,7 +63,7 @@ impl Positions {
 
     /// The part that is meant. Of a session without device memory, all of it is its host memory.
     pub fn part(&self, model: &Model, walk: &Walk, target: Target) -> (Part, Target) {
-        let all = || match walk.has_host_memory() && !walk.has_device_memory() {
+        let all = || match walk.is_of_host() {
             true => (Part::Host, Target::All),
             false => (Part::All, Target::All),
         };

@@ -33,6 +33,7 @@ impl Explorer {
             allocations: model.seen(),
             dropped_events: model.processes.iter().map(|process| process.counters.dropped).sum(),
             listed: self.listed(),
+            to_read: 0,
             stacks: !model.stacks.is_empty(),
             notices: self.notices.clone(),
         }

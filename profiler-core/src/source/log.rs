@@ -120,7 +120,7 @@ impl Log {
         self.drain.readable = said.min(in_file);
         self.note_life(sight, over, options.quiet);
         self.calibrate(options.mode);
-        if options.mode == Mode::Record && !self.life.gone {
+        if options.ahead && !self.life.gone {
             self.growth.follow(&self.slots.file, self.birth.capacity, &self.state, self.life.seen_as.is_some());
         }
         Ok(())

@@ -39,7 +39,7 @@ const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// What may be done to the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Refresh their calibration, provide space ahead of their writers, and give back the memory of what was read.
+    /// Refresh their calibration, provide space ahead of their writers where asked, and give back the memory of what was read.
     Record,
     /// Nothing: only look.
     Inspect,
@@ -50,6 +50,8 @@ pub enum Mode {
 pub struct Options {
     /// What may be done to them.
     pub mode: Mode,
+    /// Whether space is provided ahead of their writers: by who stays to read it.
+    pub ahead: bool,
     /// How long a slot may stay uncommitted, once the log has committed far beyond it, before it is given up.
     pub stall: Duration,
     /// How long the log of a process that was never seen in /proc must be quiet before the process counts as gone.
@@ -59,7 +61,7 @@ pub struct Options {
 impl Options {
     /// The usual ones for this mode.
     pub fn new(mode: Mode) -> Options {
-        Options { mode, stall: Duration::from_secs(1), quiet: Duration::from_secs(1) }
+        Options { mode, ahead: mode == Mode::Record, stall: Duration::from_secs(1), quiet: Duration::from_secs(1) }
     }
 }
 

@@ -135,9 +135,9 @@ impl Walk {
             && self.exits.len() <= model.processes.len()
     }
 
-    /// True once the driver has given device memory, or managed memory.
-    pub fn has_device_memory(&self) -> bool {
-        self.devices.iter().any(DeviceTrack::held_any)
+    /// True while all memory is host memory: the driver has given none of a device, and none that is managed.
+    pub fn is_of_host(&self) -> bool {
+        self.has_host_memory() && !self.devices.iter().any(DeviceTrack::held_any)
     }
 
     /// True once there was host memory that is recorded.

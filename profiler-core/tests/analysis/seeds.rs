@@ -14,7 +14,7 @@ use memscope_core::journal::format::{FILE_HEADER_BYTES, FRAME_HEADER_BYTES};
 use memscope_core::journal::{CHECKPOINT_VERSION, Chain, Reader, Writer};
 use memscope_core::keep::{Keep, write_in_segments};
 use memscope_core::profile::{self, Profile};
-use memscope_core::report::Report;
+use memscope_core::report::{Instant, Report};
 use memscope_core::source::{Mode, Options, Source};
 use memscope_wire::event::kind::OWNER;
 use memscope_wire::log::{HEADER_BYTES, MAGIC, SLOT_BYTES, VERSION};
@@ -77,7 +77,7 @@ fn update(folder: &Path) {
 
     let path = folder.join("kept.mscope");
     profile::write(&read_chain(&folder.join("chain")), &path, false).expect("written");
-    write("summed.mscope", &std::fs::read(&path).expect("read"));
+    write("profile/kept", &[&[0], &*std::fs::read(&path).expect("read")].concat());
     write("summed/changed", &[2, 40, 0, 0x57, 9, 0x80, 0x03]);
     write("summed/json", b"\x01{}");
 
@@ -229,9 +229,15 @@ fn seeds_are_sound() {
     }
     let content = |name: &str| std::fs::read(seed(name)).unwrap_or_else(|error| panic!("{name}: {error}; {UPDATE}"));
     let path = folder.path().join("seed.mscope");
-    std::fs::write(&path, &content("profile/whole")[1..]).expect("written");
-    let verification = Profile::open(&path).expect("opened").verify().expect("readable");
-    assert_eq!((verification.allocations, verification.disagreements), (12, Vec::new()));
+    let profile = |name: &str| {
+        std::fs::write(&path, &content(name)[1..]).expect("written");
+        let profile = Profile::open(&path).expect("opened");
+        assert_eq!(profile.verify().expect("readable").disagreements, Vec::<String>::new(), "{name}");
+        profile
+    };
+    assert_eq!(profile("profile/whole").allocations(), 12);
+    let kept = profile("profile/kept").report(Instant::Peak).expect("a report").kept;
+    assert!(kept.is_some_and(|kept| kept.summed > 0));
 
     let path = folder.path().join("seed.journal");
     std::fs::write(&path, &content("journal/whole")[1..]).expect("written");
@@ -243,7 +249,7 @@ fn seeds_are_sound() {
     let logs = tempfile::tempdir().expect("a temporary folder");
     let file = [fields, &vec![0; HEADER_BYTES - FIELDS], slots].concat();
     std::fs::write(logs.path().join("1-1-1.log"), file).expect("written");
-    let options = Options { mode: Mode::Inspect, stall: Duration::ZERO, quiet: Duration::ZERO };
+    let options = Options { stall: Duration::ZERO, quiet: Duration::ZERO, ..Options::new(Mode::Inspect) };
     let mut entries = Vec::new();
     Source::new(logs.path(), options).round(&mut entries).expect("the folder is there");
     let read = entries.iter().map(|entry| match entry {

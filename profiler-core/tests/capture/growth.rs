@@ -170,6 +170,21 @@ fn a_log_grown_ahead_is_recovered_exactly_and_its_space_is_given_back() {
 }
 
 #[test]
+fn a_recovery_provides_no_space_for_a_writer_that_it_does_not_follow() {
+    let place = tempfile::tempdir().unwrap();
+    let session = SessionInfo::begin(vec!["writer".into()]);
+    let folder = SessionFolder::create(&place.path().join("out.mscope"), &session).unwrap();
+    let log = LogWriter::create(&folder.logs(), Writing::here(), 1 << 22);
+    for (from, to) in [(0, 2 * CHUNK_SLOTS + 10), (2 * CHUNK_SLOTS + 10, 3 * CHUNK_SLOTS)] {
+        push(&log, from, to);
+        let recovery = recover(&folder).unwrap();
+        assert_eq!((recovery.running, recovery.records_added), (vec![std::process::id()], to - from));
+        assert_eq!(allocated(&log), 3 * CHUNK_SLOTS);
+    }
+    folder.remove().unwrap();
+}
+
+#[test]
 #[ignore = "runs in a small file system"]
 fn writes_and_records_until_the_file_system_is_full() {
     /// Chunks beside the header in 8 MiB, and some events more than they hold.

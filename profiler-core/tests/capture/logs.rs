@@ -15,7 +15,7 @@ use memscope_wire::log::CHUNK_SLOTS;
 use crate::writer::{LogWriter, Writing, record};
 
 pub fn quick(mode: Mode) -> Options {
-    Options { mode, stall: Duration::from_millis(20), quiet: Duration::from_millis(20) }
+    Options { stall: Duration::from_millis(20), quiet: Duration::from_millis(20), ..Options::new(mode) }
 }
 
 /// What a source gave, and the check that the slots of the (one) process came in order without gaps.

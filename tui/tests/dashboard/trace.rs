@@ -209,8 +209,8 @@ impl Trace {
         }));
     }
 
-    /// As `memscope run --keep` leaves it for a view that comes late, in segments of so many entries.
-    pub fn kept(&self, keep: Keep, segment: usize) -> Explorer {
+    /// What `memscope run --keep` leaves of it, in segments of so many entries.
+    pub fn kept_entries(&self, keep: Keep, segment: usize) -> Vec<Entry> {
         let mut entries = self.entries.clone();
         if let Some(Entry::Session(session)) = entries.first_mut() {
             session.keep = Some(keep);
@@ -220,18 +220,21 @@ impl Trace {
         let segments: Vec<(Nanoseconds, &[Entry])> =
             entries.chunks(segment).map(|entries| (Nanoseconds(0), entries)).collect();
         write_in_segments(&journal, keep, &segments, 0, &mut || ()).expect("written");
-        let mut explorer = Explorer::new(Limits::default());
-        for entry in Chain::open(&journal).expect("a journal") {
-            explorer.apply(&entry.expect("whole"));
-        }
-        explorer
+        Chain::open(&journal).expect("a journal").map(|entry| entry.expect("whole")).collect()
+    }
+
+    /// A view of that which comes late.
+    pub fn kept(&self, keep: Keep, segment: usize) -> Explorer {
+        explorer_of(&self.kept_entries(keep, segment))
     }
 
     pub fn explorer(&self) -> Explorer {
-        let mut explorer = Explorer::new(Limits::default());
-        for entry in &self.entries {
-            explorer.apply(entry);
-        }
-        explorer
+        explorer_of(&self.entries)
     }
+}
+
+fn explorer_of(entries: &[Entry]) -> Explorer {
+    let mut explorer = Explorer::new(Limits::default());
+    entries.iter().for_each(|entry| explorer.apply(entry));
+    explorer
 }

@@ -101,6 +101,9 @@ impl View for Segments {
             });
             let partial = context.answer.now.partial;
             panels::partial::ui(ui, context, panels::partial::LIST, partial);
+            if let Some(pools) = view.pools_in_words() {
+                ui.label(pools);
+            }
             if view.total == 0 {
                 ui.label(without(context.answer, view));
                 self.rows = 0..1;
@@ -120,10 +123,11 @@ impl View for Segments {
 
     fn text(&self, context: &ViewContext<'_>) -> String {
         let Some(view) = &context.answer.segments else { return "Segments: not known yet\n".to_owned() };
+        let mut text = view.pools_in_words().map(|pools| pools + "\n").unwrap_or_default();
         if view.total == 0 {
-            return format!("{}\n", without(context.answer, view));
+            return text + &without(context.answer, view) + "\n";
         }
-        let mut text = format!("{}\naddress\tbytes\tin_blocks\tblocks\tholes\tlargest_hole\tprocess\n", summary(view));
+        let _ = writeln!(text, "{}\naddress\tbytes\tin_blocks\tblocks\tholes\tlargest_hole\tprocess", summary(view));
         for segment in &view.segments {
             let _ = writeln!(
                 text,

@@ -47,7 +47,7 @@ pub fn count(answer: &Answer) -> usize {
 fn lists(ui: &Ui, context: &ViewContext<'_>, chart: &Chart, line: Rect) {
     let Some(listed) = &context.answer.session.listed else { return };
     let (theme, painter) = (&context.theme, ui.painter());
-    let said = format!("Lists are kept: {}; the rest is summed only", listed.when());
+    let said = listed.whole();
     let response = ui.interact(line, ui.scope_id().with("lists"), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, &said));
     response.on_hover_text(&said);

@@ -156,7 +156,7 @@ impl View for Timeline {
         let seen = context.seen();
         let mut text = format!("Timeline from {} to {}\n", panels::time(seen.begin), panels::time(seen.end));
         if let Some(listed) = &context.answer.session.listed {
-            let _ = writeln!(text, "Lists are kept: {}; the rest is summed only", listed.when());
+            let _ = writeln!(text, "{}", listed.whole());
         }
         for mark in marks::of(context.answer) {
             text.push_str(&format!("{}: {}\n", panels::time(mark.time), mark.label));

@@ -154,11 +154,11 @@ pub fn changed(sound: &Value, changes: &[u8]) -> Vec<u8> {
     serde_json::to_vec(&json).expect("JSON")
 }
 
-/// The values that hold no others.
+/// All numbers, texts, truths and nothings in it.
 fn leaves<'v>(value: &'v mut Value, found: &mut Vec<&'v mut Value>) {
     match value {
-        Value::Array(values) if !values.is_empty() => values.iter_mut().for_each(|value| leaves(value, found)),
-        Value::Object(values) if !values.is_empty() => values.values_mut().for_each(|value| leaves(value, found)),
+        Value::Array(values) => values.iter_mut().for_each(|value| leaves(value, found)),
+        Value::Object(values) => values.values_mut().for_each(|value| leaves(value, found)),
         value => found.push(value),
     }
 }

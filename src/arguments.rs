@@ -506,9 +506,10 @@ pub struct DiffArguments {
     #[arg(long, value_name = "N", conflicts_with = "at")]
     pub step: Option<u64>,
 
-    /// The instant of each: peak, end, step:N (the peak within step N), time:S (seconds since the start).
-    #[arg(long, value_name = "INSTANT", default_value = "peak")]
-    pub at: Instant,
+    /// The instant of each: peak, end, step:N (the peak within step N), time:S (seconds since the start) [default: where memory of
+    /// it ran out, else its peak].
+    #[arg(long, value_name = "INSTANT")]
+    pub at: Option<Instant>,
 
     /// Write it as JSON, too (docs/diff.schema.json).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -587,11 +588,14 @@ pub struct SessionsArguments {
 
 /// Checks this machine (driver, NVML, GPUs, permissions, shared memory, glibc) and says what to do about each.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  memscope doctor\n  memscope doctor -- ./train")]
+#[command(
+    after_help = "Examples:\n  memscope doctor\n  memscope doctor -- ./train --epochs 3\n  memscope doctor -- env A=1 ./train"
+)]
 pub struct DoctorArguments {
-    /// Also check whether this program can be followed; it is not started.
-    #[arg(last = true, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
-    pub program: Option<OsString>,
+    /// Also check whether this program can be followed, and what it only executes (env, nice, sh -c and the like); nothing is
+    /// started. Its arguments may stand behind it.
+    #[arg(last = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
 }
 
 /// Lists the devices that can be simulated.

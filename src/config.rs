@@ -320,7 +320,7 @@ mod tests {
             ("\ncolour = \"blue\"", vec![], "colour"),
             ("palette = \"pink\"", vec![], "color-blind"),
             ("interval = 1", vec![], "interval = 1"),
-            ("alert = \"90%,full\"", vec![], "`full` is no size"),
+            ("alert = \"90%,full\"", vec![], "`full` is neither a share"),
             ("keep = \"last\"", vec![], "keep = \"last\": `last` says nothing"),
             ("[top]\ninterval = 100000", vec![], "top.interval"),
             ("", vec![(names::TUI, "perhaps")], "MEMSCOPE_TUI=perhaps"),

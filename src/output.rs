@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use memscope_core::report::Style;
+use memscope_core::report::{Style, units};
 
 /// Status for wrong usage, as clap uses it.
 pub const USAGE: i32 = 2;
@@ -60,9 +60,7 @@ pub fn describe_error(error: &anyhow::Error) -> String {
 
 /// A path as a shell reads it.
 pub fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
-    if text.chars().all(plain) && !text.is_empty() { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    units::shell_word(&path.display().to_string())
 }
 
 /// What memscope has to say while a dashboard has the terminal; `None` while nothing is kept back.

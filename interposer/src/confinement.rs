@@ -77,7 +77,7 @@ fn confine() {
         if module::driver_came() || state::already_recording().is_some() {
             state::get_ready_for_a_filter();
         } else {
-            state::end_without_a_log(Refusal::Filter);
+            state::never_record(Refusal::Filter);
         }
     });
     CONFINED.store(true, Relaxed);

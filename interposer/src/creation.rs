@@ -37,8 +37,11 @@ pub struct Path {
 }
 
 impl Path {
+    /// The empty path.
+    pub const EMPTY: Path = Path { bytes: [0; 4096], length: 0 };
+
     /// Appends bytes; false when they do not fit.
-    fn push(&mut self, bytes: &[u8]) -> bool {
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
         // One byte stays for the terminator.
         let Some(room) = self.bytes.len().checked_sub(self.length + 1) else { return false };
         if bytes.len() > room {
@@ -107,9 +110,14 @@ const STACK_NODES: [u8; env::STACK_NODES.len() + 1] = terminated(env::STACK_NODE
 const SHIM: [u8; env::SHIM.len() + 1] = terminated(env::SHIM);
 const DEEPBIND: [u8; env::DEEPBIND.len() + 1] = terminated(env::DEEPBIND);
 
+/// The folder of logs that the environment names, if it asks for a log.
+pub fn folder() -> Option<&'static [u8]> {
+    CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable).filter(|folder| !folder.is_empty())
+}
+
 /// True when the environment asks for a log.
 pub fn is_asked_for() -> bool {
-    CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable).is_some_and(|folder| !folder.is_empty())
+    folder().is_some()
 }
 
 /// True unless the environment keeps the shim out of Python programs.
@@ -147,10 +155,7 @@ fn wants_stacks_of(language: &[u8]) -> Option<Option<u32>> {
 
 /// Creates the log, writes its first records and shows it to everyone. False when this process is not recorded.
 pub fn create(state: &State) -> bool {
-    let folder = match CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable) {
-        Some(folder) if !folder.is_empty() => folder,
-        _ => return false,
-    };
+    let Some(folder) = folder() else { return false };
     let name = Name { folder, pid: system::process_id(), start_time: start_time() };
     // SAFETY: only the thread that opens the log comes here, and `log` is not set yet.
     let path = unsafe { &mut *state.path.get() };
@@ -164,11 +169,9 @@ pub fn create(state: &State) -> bool {
     }
 }
 
-/// Leaves word, at an orderly end without a log, why there is none.
+/// Leaves word why there will be no log.
 pub fn leave(state: &State, refusal: Refusal) {
-    if let Some(folder) =
-        CStr::from_bytes_with_nul(&LOG_DIR).ok().and_then(variable).filter(|folder| !folder.is_empty())
-    {
+    if let Some(folder) = folder() {
         let name = Name { folder, pid: system::process_id(), start_time: start_time() };
         // SAFETY: the caller has made sure that nobody opens a log any more.
         name.leave(unsafe { &mut *state.path.get() }, refusal);
@@ -485,7 +488,7 @@ mod tests {
 
     #[test]
     fn a_path_is_built_cut_and_refused_when_too_long() {
-        let mut path = Path { bytes: [0; 4096], length: 0 };
+        let mut path = Path::EMPTY;
         assert!(path.push(b"/logs/") && path.push_number(0) && path.push(b"-") && path.push_number(u64::MAX));
         assert_eq!(path.as_c_str(), c"/logs/0-18446744073709551615");
         path.truncate(6);

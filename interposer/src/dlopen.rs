@@ -1,21 +1,18 @@
 //! The exported `dlopen`: a jump to the real one.
 //!
-//! Owns: the one flag in it that makes a library find the driver past every preload, RTLD_DEEPBIND: that it was used is noted,
+//! Owns: the one flag in it that makes a library find the driver past every preload, RTLD_DEEPBIND: it leaves a mark,
 //! for the reason why nothing was captured; and when the user has asked for it, it is taken away. Refuses: everything else. The
 //! jump leaves the stack as the caller made it, because glibc looks at the return address to know whose search path counts.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::Relaxed;
 
-use crate::creation;
+use memscope_wire::log::Mark;
+
 use crate::linker::Function;
+use crate::{creation, marks};
 
 static REAL: Function = Function::next(c"dlopen");
-
-/// A library was opened by RTLD_DEEPBIND, and the flag was left in place.
-static DEEPLY: AtomicBool = AtomicBool::new(false);
 
 /// What the real function is called with.
 #[repr(C)]
@@ -57,15 +54,10 @@ extern "C" fn prepare(flags: c_int) -> Call {
         if creation::is_asked_for() && creation::forbids_deep_binding() {
             flags &= !libc::RTLD_DEEPBIND;
         } else {
-            DEEPLY.store(true, Relaxed);
+            marks::leave(Mark::BoundDeeply);
         }
     }
     Call { function: REAL.find(), flags: flags as usize }
-}
-
-/// True when a library was opened by RTLD_DEEPBIND.
-pub fn bound_deeply() -> bool {
-    DEEPLY.load(Relaxed)
 }
 
 /// The real function, for ourselves; null when there is none.

@@ -32,6 +32,7 @@
 //! | `state.rs` | the page that a forked child does not inherit, and how a log is opened in it |
 //! | `confinement.rs` | the exported, naked `prctl`: programs that filter their system calls |
 //! | `creation.rs` | the file: its name, its mapping, its header |
+//! | `marks.rs` | that the library was loaded, and that one was opened which passes it by: what is left where there is no log |
 //! | `thread.rs` | the thread's own words: its id, and whether it is inside a hook |
 //! | `clock.rs` | ticks, and their calibration |
 //! | `system.rs` | system calls, made directly |
@@ -65,6 +66,7 @@ mod hooks;
 mod interpreter;
 mod linker;
 mod log;
+mod marks;
 mod module;
 mod names;
 mod nvtx;

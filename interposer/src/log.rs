@@ -10,13 +10,13 @@
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
-use memscope_wire::log::{HEADER_BYTES, MOST_UNREAD_SLOTS, Refusal, SLOT_BYTES};
+use memscope_wire::log::{HEADER_BYTES, MOST_UNREAD_SLOTS, SLOT_BYTES};
 use memscope_wire::protocol::{self, Memory};
 use memscope_wire::{Event, LogHeader, Slot};
 
 use crate::state::{self, State};
 use crate::thread::{self, Thread};
-use crate::{clock, confinement, creation, dlopen, module, system};
+use crate::{clock, confinement, creation, system};
 
 /// Slots whose pages are made present in the process at a time (64 KiB), ahead of their use: a page fault in the hook of
 /// every 64th event costs more than the event.
@@ -219,7 +219,7 @@ pub fn fault() {
 }
 
 /// At an orderly exit: the last calibration, and the time. Events that come later (destructors of other libraries) are
-/// recorded all the same.
+/// recorded all the same. A process without a log makes no call of the kernel here: it may have given itself a filter that nobody saw.
 extern "C" fn close() {
     if let Some((state, log)) = state::already_recording() {
         // SAFETY: `already_recording` gives the mapped log.
@@ -230,8 +230,6 @@ extern "C" fn close() {
         }
         // In a program that filters its system calls: when it began to.
         header.closed_nanoseconds.0.store(header.last_nanoseconds.0.load(Relaxed), Release);
-    } else if module::driver_came() {
-        state::end_without_a_log(if dlopen::bound_deeply() { Refusal::DeepBind } else { Refusal::NotCalled });
     }
 }
 

@@ -99,7 +99,7 @@ pub fn pin(function: *mut c_void) {
 }
 
 /// True when a driver is loaded, in whatever namespace, and whether or not anything is known of it. Allocates nothing and takes
-/// no handle: it is asked when the process ends.
+/// no handle.
 pub fn driver_came() -> bool {
     unsafe extern "C" fn visit(module: *mut libc::dl_phdr_info, _bytes: usize, _: *mut c_void) -> c_int {
         // SAFETY: the linker gives its description of a module, with a terminated name.

@@ -122,8 +122,8 @@ pub fn already_recording() -> Option<(&'static State, *const LogHeader)> {
     (!log.is_null()).then_some((state, log.cast_const()))
 }
 
-/// At the end of a process that has no log, or when it cannot have one later: says why, if a log was asked for and nobody has tried to open it.
-pub fn end_without_a_log(refusal: Refusal) {
+/// When the process cannot have a log later: says why, if one was asked for and nobody has tried to open it.
+pub fn never_record(refusal: Refusal) {
     if creation::is_asked_for()
         && !confinement::is_confined()
         && let Some(state) = page()

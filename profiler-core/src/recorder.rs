@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::journal::Writer;
-use crate::journal::entry::{Entry, Nanoseconds, SessionEnd};
+use crate::journal::entry::{Entry, Nanoseconds, Seen, SessionEnd, WithoutLogs};
 use crate::journal::format::MAX_RECORDS;
 use crate::keep::Parts;
 use crate::session::{Reader, SessionFolder};
@@ -63,6 +63,23 @@ impl Default for Options {
 /// takes long belongs elsewhere.
 pub type Listener = Box<dyn FnMut(&Entry) + Send>;
 
+/// How the program ended, and what was seen of it while it ran.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ended {
+    /// Status as memscope returns it (128+N for a signal); `None` if the program could not be waited for.
+    pub exit_status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// What was seen of its processes.
+    pub seen: Seen,
+}
+
+impl From<Option<i32>> for Ended {
+    fn from(exit_status: Option<i32>) -> Ended {
+        Ended { exit_status, ..Ended::default() }
+    }
+}
+
 /// How far the recording is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
@@ -106,6 +123,7 @@ struct Shared {
 #[derive(Default)]
 struct Status {
     order: Order,
+    ended: Ended,
     progress: Progress,
 }
 
@@ -113,7 +131,8 @@ struct Status {
 enum Order {
     #[default]
     Go,
-    Finish(Option<i32>),
+    /// The program has ended.
+    Finish,
     Abandon,
 }
 
@@ -159,10 +178,11 @@ impl Recorder {
         self.shared.status().progress
     }
 
-    /// The program has ended with this status: records the rest, waits for its other processes as long as the grace goes,
+    /// The program has ended: records the rest, waits for its other processes as long as the grace goes,
     /// and ends the journal. Errors: [`Error::Io`] when the journal could not be written (the session can be recovered).
-    pub fn finish(mut self, exit_status: Option<i32>) -> Result<Summary> {
-        self.shared.order(Order::Finish(exit_status));
+    pub fn finish(mut self, ended: impl Into<Ended>) -> Result<Summary> {
+        self.shared.status().ended = ended.into();
+        self.shared.order(Order::Finish);
         let Some(thread) = self.thread.take() else { return Ok(Summary::default()) };
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -220,10 +240,10 @@ impl Recording {
             match order {
                 Order::Go => self.shared.wait(order, self.options.interval),
                 Order::Abandon => return Ok(std::mem::take(&mut self.summary)),
-                Order::Finish(exit_status) => {
+                Order::Finish => {
                     let until = *deadline.get_or_insert_with(|| Instant::now() + self.options.grace);
                     if self.source.is_done() || Instant::now() >= until {
-                        return failure.map_or_else(|| self.end(exit_status), Err);
+                        return failure.map_or_else(|| self.end(), Err);
                     }
                     self.shared.wait(order, LAST_PAUSE);
                 }
@@ -290,9 +310,10 @@ impl Recording {
         Ok(())
     }
 
-    fn end(&mut self, exit_status: Option<i32>) -> Result<Summary> {
+    fn end(&mut self) -> Result<Summary> {
         // Before the wait below: it is not the program's time.
         let time = Nanoseconds(clock::monotonic_ns().saturating_sub(self.start_ns));
+        let Ended { exit_status, signal, seen } = std::mem::take(&mut self.shared.status().ended);
         if let Some(telemetry) = &self.options.telemetry {
             telemetry.wait_for_first(FIRST_SAMPLES);
         }
@@ -309,7 +330,8 @@ impl Recording {
         let refusals = self.source.refusals();
         self.source.missing(&refusals).into_iter().for_each(|notice| self.notice(notice));
         let refusals = source::named(&refusals);
-        self.entries.push(Entry::End(SessionEnd { time, exit_status, refusals }));
+        let without_logs = self.source.without_logs().map(|told| WithoutLogs { signal, seen, ..told });
+        self.entries.push(Entry::End(SessionEnd { time, exit_status, refusals, without_logs }));
         self.write()?;
         if let Err(error) = self.folder.mark_finished(exit_status) {
             self.notice(error.to_string());

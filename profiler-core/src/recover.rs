@@ -14,7 +14,7 @@ use crate::journal::entry::{Calibration, Counters, Entry, Nanoseconds, ProcessIn
 use crate::journal::format::MAX_RECORDS;
 use crate::journal::{Chain, Head, Reader, Standing, Tail, Writer, chain};
 use crate::session::{Recorded, SessionFolder};
-use crate::source::{Identity, Mode, Options, Resume, Source, named};
+use crate::source::{self, Identity, Mode, Options, Resume, Source};
 
 /// How long a log must be quiet before a process that cannot be seen counts as gone.
 const QUIET: Duration = Duration::from_millis(200);
@@ -147,8 +147,9 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
     if recovery.running.is_empty() {
         let refusals = source.refusals();
         recovery.notices.extend(source.missing(&refusals));
-        let refusals = named(&refusals);
-        writer.push(&Entry::End(SessionEnd { time: seen.last, exit_status: None, refusals }))?;
+        let refusals = source::named(&refusals);
+        let end = SessionEnd { time: seen.last, exit_status: None, refusals, without_logs: source.without_logs() };
+        writer.push(&Entry::End(end))?;
         seen.ended = true;
     }
     writer.flush()

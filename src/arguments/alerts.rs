@@ -19,7 +19,13 @@ impl FromStr for Alerts {
     fn from_str(text: &str) -> Result<Alerts, String> {
         match text {
             "off" => Ok(Alerts::default()),
-            _ => text.split(',').map(parse_threshold).collect::<Result<_, _>>().map(Alerts),
+            _ if text.split(',').any(|part| part.trim() == "off") => Err(format!(
+                "`{text}` has off among thresholds, and off is for none: write off alone, or the thresholds without it"
+            )),
+            _ if text.split(',').any(|part| part.trim().is_empty()) => Err(format!(
+                "`{text}` lacks a threshold: write a share such as 90%, a size such as 20GiB, several joined by commas, or off"
+            )),
+            _ => text.split(',').map(|part| parse_threshold(part.trim())).collect::<Result<_, _>>().map(Alerts),
         }
     }
 }
@@ -44,19 +50,25 @@ impl fmt::Display for Alerts {
 /// Reads a share of a device's memory, with at most one decimal, or a size.
 fn parse_threshold(value: &str) -> Result<Threshold, String> {
     let Some(share) = value.strip_suffix('%') else {
-        let bytes = parse_size(value)?;
+        let neither = || format!("`{value}` is neither a share such as 90% nor a size such as 20GiB");
+        let bytes = parse_size(value).map_err(|_| neither())?;
         let bare = value.chars().all(|char| char.is_ascii_digit() || char == '.');
         // Nobody waits for the first few bytes of a device.
-        if bytes == 0 || bare && bytes < 1 << 20 {
-            return Err(format!(
-                "`{value}` would be {bytes} bytes: write {value}% for a share, or a size such as 20GiB"
-            ));
-        }
-        return Ok(Threshold::Bytes(bytes));
+        return match bytes {
+            0 => {
+                Err(format!("`{value}` is passed by any use: write a share such as 90%, a size such as 20GiB, or off"))
+            }
+            _ if bare && bytes < 1 << 20 => {
+                Err(format!("`{value}` would be {bytes} bytes: write {value}% for a share, or a size such as 20GiB"))
+            }
+            _ => Ok(Threshold::Bytes(bytes)),
+        };
     };
     let thousandths = share.trim().parse::<f64>().map(|share| share * 10.0).ok();
     let whole = thousandths.filter(|share| (1.0..=1000.0).contains(share) && (share - share.round()).abs() < 1e-6);
-    let whole = whole.ok_or_else(|| format!("`{value}` is no share: write 90% or 92.5%, or a size such as 20GiB"))?;
+    let whole = whole.ok_or_else(|| {
+        format!("`{value}` is no share from 0.1% to 100% in steps of 0.1%: write 90% or 92.5%, or a size such as 20GiB")
+    })?;
     Ok(Threshold::Share(whole.round() as u16))
 }
 
@@ -78,6 +90,21 @@ mod tests {
             assert!(parse_threshold(text).is_err(), "{text}");
             assert!(format!("90%,{text}").parse::<Alerts>().is_err(), "{text}");
         }
+        for (text, words) in [
+            ("off,90%", "off alone, or the thresholds without it"),
+            ("90%, off", "off alone, or the thresholds without it"),
+            ("90%,", "`90%,` lacks a threshold"),
+            ("", "`` lacks a threshold"),
+            ("full", "`full` is neither a share such as 90% nor a size such as 20GiB"),
+            ("90%,OFF", "`OFF` is neither"),
+            ("90", "write 90% for a share"),
+            ("0GiB", "`0GiB` is passed by any use"),
+            ("101%", "`101%` is no share from 0.1% to 100%"),
+        ] {
+            let said = text.parse::<Alerts>().expect_err(text);
+            assert!(said.contains(words), "{text}: {said}");
+        }
+        assert_eq!("90%, 92.5%".parse(), Ok(Alerts(vec![Threshold::Share(900), Threshold::Share(925)])));
         let several = Alerts(vec![Threshold::Share(900), Threshold::Share(925), Threshold::Bytes(20 << 30)]);
         assert_eq!("90%,92.5%,20GiB".parse(), Ok(several.clone()));
         for alerts in [several, Alerts::default()] {

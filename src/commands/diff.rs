@@ -16,7 +16,8 @@ use crate::output::{print, say};
 /// Prints the difference.
 pub fn diff(arguments: DiffArguments) -> Result<i32> {
     let json = arguments.json.as_deref().map(|path| conclude::resolve(path, arguments.force)).transpose()?;
-    let at = At::from(arguments.step.map_or(arguments.at, Instant::Step));
+    let asked = arguments.step.map(Instant::Step).or(arguments.at);
+    let at = asked.map_or(SideAt::Fullest, |instant| SideAt::At(At::from(instant)));
     // One after the other: each is let go before the next is read.
     let before = side(&arguments.before, at)?;
     let after = side(&arguments.after, at)?;
@@ -31,13 +32,12 @@ pub fn diff(arguments: DiffArguments) -> Result<i32> {
     Ok(0)
 }
 
-fn side(path: &Path, at: At) -> Result<Side> {
+fn side(path: &Path, at: SideAt) -> Result<Side> {
     conclude::check_written(path)?;
-    let answer =
-        Explorer::of_profile(&Profile::open(path)?)?.answer(&Query { side: Some(SideAt::At(at)), ..Query::default() });
+    let answer = Explorer::of_profile(&Profile::open(path)?)?.answer(&Query { side: Some(at), ..Query::default() });
     let side = answer.side.map(|side| Side::clone(&side)).unwrap_or_default();
     match at {
-        At::Step(number) if !side.exists => bail!("{} has no step {number}", path.display()),
+        SideAt::At(At::Step(number)) if !side.exists => bail!("{} has no step {number}", path.display()),
         _ => Ok(side),
     }
 }

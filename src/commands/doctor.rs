@@ -1,6 +1,6 @@
 //! `memscope doctor`: what this machine has, what is missing, and what to do about it.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use memscope_core::session::orphaned_logs;
 use memscope_core::telemetry::Poller;
 
 use crate::arguments::DoctorArguments;
-use crate::launch::{glibc, preflight};
+use crate::launch::{glibc, launchers, preflight};
 use crate::output::print;
 use crate::{driver, embedded};
 
@@ -38,7 +38,7 @@ struct Check {
 pub fn doctor(arguments: DoctorArguments) -> Result<i32> {
     let mut checks =
         vec![driver_check(), nvml_check(), permissions(), shared_memory(), cache(), c_library(), discovery()];
-    checks.extend(arguments.program.as_deref().map(program));
+    checks.extend((!arguments.command.is_empty()).then(|| program(&arguments.command)));
     let mut text = String::new();
     for check in &checks {
         let mark = match check.health {
@@ -213,35 +213,45 @@ fn discovery() -> Check {
     }
 }
 
-fn program(program: &OsStr) -> Check {
+/// The program of a command, and those that it only executes.
+fn program(command: &[OsString]) -> Check {
     let subject = "program";
-    let bad = |finding, advice| Check { subject, health: Health::Bad, finding, advice };
+    let bad = |(finding, advice)| Check { subject, health: Health::Bad, finding, advice: Some(advice) };
+    let chain = launchers::chain(command);
+    let mut shown = Vec::new();
+    for command in &chain {
+        match startable(&command[0]) {
+            Ok(path) => shown.push(path.display().to_string()),
+            Err(trouble) => return bad(trouble),
+        }
+    }
+    if let Some(obstacle) = preflight::obstacle(command) {
+        return bad((obstacle, "what it starts may still be followed: `memscope run` records every process"));
+    }
+    let finding = match shown.split_last() {
+        Some((last, launchers)) if !launchers.is_empty() => {
+            format!("{last}, which {} executes, can be followed", launchers.join(", "))
+        }
+        _ => format!("{} can be followed", shown.concat()),
+    };
+    Check { subject, health: Health::Good, finding, advice: None }
+}
+
+/// Where a program is; what is wrong with it and what to do, if it cannot be started.
+fn startable(program: &OsStr) -> Result<PathBuf, (String, &'static str)> {
     let Some(path) = preflight::find(program) else {
         if Path::new(program).exists() {
-            return bad(
-                format!("{} is not a program file", program.display()),
-                Some("name the file that you would start"),
-            );
+            return Err((format!("{} is not a program file", program.display()), "name the file that you would start"));
         }
-        return bad(
+        return Err((
             format!("{} was not found", program.display()),
-            Some("name it by its path, or put its folder into PATH"),
-        );
+            "name it by its path, or put its folder into PATH",
+        ));
     };
     if fs::metadata(&path).is_ok_and(|data| data.permissions().mode() & 0o111 == 0) {
-        return bad(format!("{} is not executable", path.display()), Some("set its permission: chmod +x"));
+        return Err((format!("{} is not executable", path.display()), "set its permission: chmod +x"));
     }
-    match preflight::obstacle(program) {
-        Some(obstacle) => {
-            bad(obstacle, Some("what it starts may still be followed: `memscope run` records every process"))
-        }
-        None => Check {
-            subject,
-            health: Health::Good,
-            finding: format!("{} can be followed", path.display()),
-            advice: None,
-        },
-    }
+    Ok(path)
 }
 
 /// True when this user may read and write `path`.

@@ -32,6 +32,7 @@ use crate::commands::{run, writing};
 use crate::config::Config;
 use crate::embedded;
 use crate::launch::inherited::Inherited;
+use crate::launch::lookout::Lookout;
 use crate::launch::terminal::{Custody, Mover, OwnTerminal, Pair, Stage, relay};
 use crate::launch::{self, environment, signals};
 use crate::look;
@@ -46,6 +47,7 @@ struct Running {
     mover: Arc<Mover>,
     custody: Arc<Custody>,
     output: Output,
+    lookout: Lookout,
 }
 
 /// Runs `command` behind the dashboard; otherwise as [`run::record`].
@@ -63,10 +65,10 @@ pub fn record(arguments: &RecordArguments, config: &Config, command: &[OsString]
     let outputs = Outputs::check(&output, arguments.json.as_deref(), true, arguments.force)?;
     run::announce_outer(arguments.quiet);
     let (folder, running, recorder, alert) = begin(arguments, command, &outputs, &inherited, &own)?;
-    let Running { pair, mover, custody, output } = running;
+    let Running { pair, mover, custody, output, lookout } = running;
     let session = folder.path().to_path_buf();
     output::keep_back();
-    let conductor = conduct((recorder, alert), &mover, &custody, folder.clone(), outputs, arguments.clone())?;
+    let conductor = conduct((recorder, alert, lookout), &mover, &custody, folder.clone(), outputs, arguments.clone())?;
 
     let options = look::options(config, &arguments.screen, Some(output.clone()));
     let shown = Shown { mover: Arc::clone(&mover), custody: Arc::clone(&custody) };
@@ -146,16 +148,17 @@ fn start(
     let pair = Arc::new(Pair::open(own.settings(), size).context("cannot make a terminal for the program")?);
     let replaced = [std::io::stdin().is_terminal(), std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
     let child = launch::start(command, variables, inherited, Some(pair.wiring(replaced)))?;
+    let lookout = Lookout::start(child.id(), folder.logs());
     let custody = Arc::new(Custody::new(child.id(), Arc::clone(&pair)));
     let output = Output::new(size.0, size.1);
     let mover = Mover::start(Arc::clone(&pair), output.clone(), &folder.transcript());
     let mover = mover.inspect_err(|_| custody.send(libc::SIGKILL)).context("cannot keep the program's output")?;
-    Ok(Running { pair, mover: Arc::new(mover), custody, output })
+    Ok(Running { pair, mover: Arc::new(mover), custody, output, lookout })
 }
 
 /// Starts the thread that sees the program to its end and makes the profile then.
 fn conduct(
-    (recorder, alert): (memscope_core::Result<Recorder>, Alert),
+    (recorder, alert, lookout): (memscope_core::Result<Recorder>, Alert, Lookout),
     mover: &Arc<Mover>,
     custody: &Arc<Custody>,
     folder: SessionFolder,
@@ -167,7 +170,7 @@ fn conduct(
         let ended = custody.wait();
         let moved = mover.finish();
         custody.reach(Stage::Moved);
-        let recorded = recorder.and_then(|recorder| recorder.finish(Some(launch::status(ended))));
+        let recorded = recorder.and_then(|recorder| recorder.finish(run::as_recorded(ended, lookout)));
         alert.finish();
         match recorded {
             Ok(summary) => run::report_notices(&summary, &run::outlived(folder.path()), arguments.quiet),

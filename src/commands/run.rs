@@ -29,6 +29,7 @@ use crate::config::{self, Config};
 use crate::embedded::{self, Libraries};
 use crate::launch::inherited::Inherited;
 use crate::launch::job;
+use crate::launch::lookout::Lookout;
 use crate::launch::signals::{self, Witness};
 use crate::launch::{self, environment, preflight};
 use crate::output::{complain, describe_error, say, shell_word};
@@ -131,7 +132,7 @@ pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> Ses
         node: job::node(),
         alerts: arguments.alert.clone().unwrap_or_default().0,
         keep: arguments.keep.unwrap_or_default().0,
-        obstacle: command.first().and_then(|program| preflight::obstacle(program)),
+        obstacle: preflight::obstacle(command),
         ..SessionInfo::begin(words)
     }
 }
@@ -166,6 +167,7 @@ fn start(
     environment::adopt_simulator(&variables);
     let reader = folder.reader();
     let mut child = launch::start(command, &variables, inherited, None)?;
+    let lookout = Lookout::start(child.id(), folder.logs());
 
     let (alert, mut alarm) = Alert::start(folder, arguments.quiet, &session.alerts);
     let (listener, live) = live_model(Line::new(arguments.quiet));
@@ -175,8 +177,7 @@ fn start(
     let recorder = Recorder::start(folder, options, Some(listener));
 
     let ended = signals::wait(child.id(), witness).or_else(|_| child.wait()).context("cannot wait for the program")?;
-    let status = launch::status(ended);
-    let recorded = recorder.and_then(|recorder| recorder.finish(Some(status)));
+    let recorded = recorder.and_then(|recorder| recorder.finish(as_recorded(ended, lookout)));
     if let Some(mut line) = live.and_then(|live| live.lock().unwrap_or_else(PoisonError::into_inner).line.take()) {
         line.clear();
     }
@@ -186,6 +187,11 @@ fn start(
         Err(error) => complain(&error.to_string()),
     }
     Ok(ended)
+}
+
+/// How the program ended, and what was seen of it, as the recorder is told.
+pub(super) fn as_recorded(ended: ExitStatus, lookout: Lookout) -> recorder::Ended {
+    recorder::Ended { exit_status: Some(launch::status(ended)), signal: ended.signal(), seen: lookout.finish() }
 }
 
 /// What the user must know before the program speaks.

@@ -63,6 +63,11 @@ pub fn is_for_fitting_loaders(path: &[u8]) -> bool {
     path.contains(&b'$')
 }
 
+/// The file that fitting loaders find by a path of [`install`]'s.
+pub fn found(path: &str) -> PathBuf {
+    WORDS.into_iter().fold(path.to_owned(), |path, word| path.replace(word, FITTING[0])).into()
+}
+
 /// True when this process's loader finds a file by that path. It loads nothing.
 fn is_found(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };

@@ -1,6 +1,7 @@
 //! Starts the program, passes signals on, waits for it.
 //!
-//! Owns: everything between memscope and the program's process: the check before the start ([`preflight`], [`glibc`]), the environment
+//! Owns: everything between memscope and the program's process: the check before the start ([`preflight`], [`glibc`],
+//! [`launchers`]), the look at what runs ([`lookout`]), the environment
 //! ([`environment`]), what is put back for the program ([`inherited`]), the job whose part it is ([`job`]), the signals ([`signals`]), the wait; and, under `--tui`,
 //! the program's terminal ([`terminal`]). Refuses: to touch the program's terminal and descriptors otherwise: it inherits them as
 //! they are.
@@ -9,6 +10,8 @@ pub mod environment;
 pub mod glibc;
 pub mod inherited;
 pub mod job;
+pub mod launchers;
+pub mod lookout;
 pub mod preflight;
 pub mod signals;
 pub mod terminal;

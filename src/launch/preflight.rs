@@ -13,16 +13,37 @@ use object::Endianness;
 use object::elf::{FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-use super::glibc;
+use memscope_core::report::units::shell_word;
+
+use super::{glibc, launchers};
 use crate::embedded::preload;
 
 /// How many `#!` lines are followed.
 const MAX_INTERPRETERS: usize = 4;
 
-/// A sentence that says why the interposer will not load into `program`, if there is a reason that can be seen.
-pub fn obstacle(program: &OsStr) -> Option<String> {
-    let (path, content) = file(program)?;
-    privileges(&path).or_else(|| format_of(&path, &content))
+/// A sentence that says why the interposer will not load into what `command` starts, if there is a reason that can be seen.
+pub fn obstacle(command: &[OsString]) -> Option<String> {
+    launchers::chain(command).iter().find_map(|command| {
+        let of_program = file(command.first()?).and_then(|(path, content)| of_file(&path, &path, &content));
+        of_program.or_else(|| {
+            let executed = launchers::executed(command)?;
+            let by = executed.emptied_by?;
+            let program = shell_word(&executed.command[0].to_string_lossy());
+            Some(format!(
+                "`{by}` takes LD_PRELOAD out of the environment, so that memscope's library is not loaded into {program}; start memscope \
+                 behind it: {by} memscope run -- {program}"
+            ))
+        })
+    })
+}
+
+/// The same for a running program: `executable` is its file, however it is reached, and `shown` what it is called.
+pub fn obstacle_of_running(executable: &Path, shown: &Path) -> Option<String> {
+    of_file(executable, shown, &read(executable)?)
+}
+
+fn of_file(path: &Path, shown: &Path, content: &[u8]) -> Option<String> {
+    privileges(path, shown).or_else(|| format_of(shown, content))
 }
 
 /// True for a program whose loader would end it because what is at `preload` does not fit: one of an old glibc, and musl's where the
@@ -87,7 +108,8 @@ fn interpreter(content: &[u8]) -> Option<OsString> {
     Some(OsStr::from_bytes(first).to_owned())
 }
 
-fn privileges(path: &Path) -> Option<String> {
+/// A sentence that says that the program at `path`, which is called `shown`, runs with the rights of another user, if it does.
+pub fn privileges(path: &Path, shown: &Path) -> Option<String> {
     let data = fs::metadata(path).ok()?;
     // SAFETY: these have no preconditions.
     let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
@@ -96,7 +118,7 @@ fn privileges(path: &Path) -> Option<String> {
     raises.then(|| {
         format!(
             "{} is set-user-ID or set-group-ID, and the loader ignores preloads for such programs; run it as its owner",
-            path.display()
+            shown.display()
         )
     })
 }
@@ -155,6 +177,16 @@ mod tests {
 
     #[test]
     fn an_ordinary_program_has_no_obstacle() {
-        assert_eq!(obstacle(OsStr::new("sh")), None);
+        for words in [&["sh"][..], &["env", "A=1", "nice", "sh", "-c", "exec sh"], &["sh", "-c", "ls; ls"]] {
+            let command: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(obstacle(&command), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn an_emptied_environment_is_an_obstacle_wherever_it_is_emptied() {
+        let command = ["nice", "sh", "-c", "exec env -i sh"].map(OsString::from);
+        let said = obstacle(&command).expect("LD_PRELOAD is taken away");
+        assert!(said.contains("`env -i` takes") && said.ends_with("env -i memscope run -- sh"), "{said}");
     }
 }

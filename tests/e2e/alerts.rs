@@ -59,7 +59,7 @@ fn quiet_is_no_reason_to_hold_back_what_was_asked_for_by_name() {
     }
     let output = place.run("run --alert full -- true");
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("`full` is no size"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("`full` is neither a share"), "{}", stderr(&output));
 }
 
 #[test]

@@ -11,7 +11,8 @@
 //! | `optimizers.rs` | bytes of the optimizers' and the gradients' flags of the sample, against arithmetic by hand |
 //! | `lookups.rs` | C programs that reach the driver in each of the three ways |
 //! | `ledger.rs` | bytes that only the simulator knows, recovered by the ledger |
-//! | `harmless.rs` | programs without CUDA as they are without memscope; hostile places; why nothing was captured |
+//! | `harmless.rs` | programs without CUDA as they are without memscope; hostile places |
+//! | `reasons.rs` | why nothing was captured: each reason by what makes it true |
 //! | `keep.rs` | `run --keep`: what is kept, what is summed, and that both are said |
 //! | `loaders.rs` | programs of other loaders (musl, 32 bits, an old glibc) and of sanitizers |
 //! | `kill.rs` | SIGKILL at random moments, then `recover` |
@@ -66,6 +67,7 @@ mod out_of_memory;
 mod owners;
 mod programs;
 mod ranks;
+mod reasons;
 mod reports;
 mod resnet;
 mod run;

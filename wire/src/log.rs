@@ -53,26 +53,14 @@ pub enum Refusal {
     /// The process was about to give itself a filter of system calls (seccomp), which may end it at any that is not its own, and
     /// had not loaded a driver by then.
     Filter,
-    /// It ended with a driver that was loaded, and had called none of the hooked functions.
-    NotCalled,
-    /// The same, after it had loaded a library by RTLD_DEEPBIND, which finds the driver past every preload.
-    DeepBind,
     /// Whoever was to read its log was gone before it could begin one.
     Unread,
 }
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Refusal; 8] = [
-        Refusal::Room,
-        Refusal::FileSize,
-        Refusal::AddressSpace,
-        Refusal::Denied,
-        Refusal::Filter,
-        Refusal::NotCalled,
-        Refusal::DeepBind,
-        Refusal::Unread,
-    ];
+    pub const ALL: [Refusal; 6] =
+        [Refusal::Room, Refusal::FileSize, Refusal::AddressSpace, Refusal::Denied, Refusal::Filter, Refusal::Unread];
 
     /// Its name in a file's name: letters only.
     pub const fn name(self) -> &'static str {
@@ -82,8 +70,6 @@ impl Refusal {
             Refusal::AddressSpace => "addressspace",
             Refusal::Denied => "denied",
             Refusal::Filter => "filter",
-            Refusal::NotCalled => "notcalled",
-            Refusal::DeepBind => "deepbind",
             Refusal::Unread => "unread",
         }
     }
@@ -95,6 +81,25 @@ impl Refusal {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         (is_number(pid) && is_number(start_time)).then_some(())?;
         Refusal::ALL.into_iter().find(|refusal| refusal.name() == reason)
+    }
+}
+
+/// What the library leaves once in a folder of logs, whoever of the session's processes comes first: an empty file of that name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mark {
+    /// It was loaded into a process that can reach the folder.
+    Loaded,
+    /// Such a process opened a library by RTLD_DEEPBIND, which finds the driver past every preload.
+    BoundDeeply,
+}
+
+impl Mark {
+    /// The name of its file.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Mark::Loaded => "library.loaded",
+            Mark::BoundDeeply => "bound.deeply",
+        }
     }
 }
 
@@ -253,7 +258,7 @@ mod tests {
     #[test]
     fn a_refusal_is_read_from_the_name_of_its_file_only() {
         assert_eq!(Refusal::of_file("12-345-room.refused"), Some(Refusal::Room));
-        assert_eq!(Refusal::of_file("12-345-deepbind.refused"), Some(Refusal::DeepBind));
+        assert_eq!(Refusal::of_file("12-345-filesize.refused"), Some(Refusal::FileSize));
         for name in
             ["12-345-0.log", "12-room.refused", "12-345-rooms.refused", "12-345-room", "a-345-room.refused", "-"]
         {

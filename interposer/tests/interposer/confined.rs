@@ -4,7 +4,7 @@
 use memscope_wire::Event;
 use memscope_wire::log::{CHUNK_SLOTS, Refusal};
 
-use crate::log_reader::{Log, logs, only_log, refusals};
+use crate::log_reader::{Log, logs, marks, only_log, refusals};
 use crate::stage::{self, compare, driver, program, variant};
 
 /// Runs confined.c both ways; the folder of its logs. `None` where this machine does not allow what the program does.
@@ -37,7 +37,10 @@ fn a_program_that_changes_its_root_first_is_not_recorded_and_later_is() {
     let root = root.to_str().unwrap();
     let Some(folder) = confined(["chroot", root, "first", "0", "100"]) else { return };
     // There is no place for a reason either.
-    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    assert_eq!(
+        (logs(&folder).len(), refusals(&folder), marks(&folder)),
+        (0, vec![], vec!["library.loaded".to_owned()])
+    );
     let Some(folder) = confined(["chroot", root, "late", "10", &MANY.to_string()]) else { return };
     assert_eq!(steps(&only_log(&folder)), (0..10 + MANY).collect::<Vec<_>>());
 }
@@ -62,7 +65,10 @@ fn a_program_with_few_files_has_those_that_it_would_have() {
 #[test]
 fn a_program_that_may_open_nothing_more_is_not_recorded() {
     let Some(folder) = confined(["files", "3", "first", "0", "100"]) else { return };
-    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    assert_eq!(
+        (logs(&folder).len(), refusals(&folder), marks(&folder)),
+        (0, vec![], vec!["library.loaded".to_owned()])
+    );
 }
 
 const FILTERS: [&str; 2] = ["seccomp-errno", "seccomp-kill"];
@@ -124,6 +130,23 @@ fn silent(arguments: [&str; 3]) -> Vec<std::path::PathBuf> {
         stage::skip(&format!("a program that takes calls away from itself: {arguments:?} is not allowed here"));
     }
     both.into_iter().flatten().collect()
+}
+
+#[test]
+fn a_filter_that_nobody_saw_meets_no_call_of_ours() {
+    let folder = driver("");
+    let linked = ["-Wl,--no-as-needed", "-L", folder.to_str().unwrap(), "-lcuda"];
+    for program in [program("unseen", &[]), variant("unseen", "-linked", &linked)] {
+        for arguments in [&["end"][..], &["read", "/bin/echo", "unharmed"]] {
+            let (logs, output) = compare(&program, &folder, arguments, |_| {});
+            if output.status.code() == Some(99) {
+                return stage::skip("a filter by a raw system call: it is not allowed here");
+            }
+            assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"unharmed\n"[..], &b""[..]));
+            assert_eq!(output.status.code(), Some(if arguments.len() == 1 { 3 } else { 0 }));
+            assert_eq!((refusals(&logs), marks(&logs)), (vec![], vec!["library.loaded".to_owned()]));
+        }
+    }
 }
 
 /// Sizes of all allocations of a log, and how many frees it has.

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use memscope_wire::Event;
-use memscope_wire::log::Refusal;
 
-use crate::log_reader::{Log, logs, only_log, refusals};
+use crate::log_reader::{Log, logs, marks, only_log, refusals};
 use crate::stage::{self, compare, driver, library, linked_program, program, run_both, variant};
 
 fn text(output: &Output) -> String {
@@ -153,10 +152,11 @@ fn plugin(folder: &Path) -> String {
 }
 
 #[test]
-fn a_library_bound_deeply_goes_past_the_preload_and_the_reason_is_left() {
+fn a_library_bound_deeply_goes_past_the_preload_and_leaves_a_mark() {
     let folder = driver("");
     let logs_of_run = run_both(&program("plugin_host", &[]), &folder, &[&plugin(&folder), "deeply"]);
-    assert_eq!((logs(&logs_of_run).len(), refusals(&logs_of_run)), (0, vec![Refusal::DeepBind]));
+    assert_eq!((logs(&logs_of_run).len(), refusals(&logs_of_run)), (0, vec![]));
+    assert_eq!(marks(&logs_of_run), ["bound.deeply", "library.loaded"]);
 }
 
 #[test]
@@ -167,13 +167,6 @@ fn a_library_bound_deeply_is_recorded_where_the_user_forbids_it() {
     });
     assert_eq!(text(&output), "0\n");
     assert_eq!(granted(&only_log(&logs)).0, BTreeMap::from([(100, 1), (200, 1)]));
-}
-
-#[test]
-fn a_driver_that_nobody_used_is_the_reason() {
-    // Looks up, calls nothing.
-    let logs_of_run = run_both(&program("no_driver", &[]), &driver(""), &[]);
-    assert_eq!((logs(&logs_of_run).len(), refusals(&logs_of_run)), (0, vec![Refusal::NotCalled]));
 }
 
 /// Runs `program` with `others` preloaded too, without the interposer, and with it first and last.

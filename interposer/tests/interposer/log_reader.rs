@@ -261,6 +261,14 @@ pub fn refusals(folder: &Path) -> Vec<Refusal> {
     refusals
 }
 
+/// What any of a folder's processes has left once in it, by file name.
+pub fn marks(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut marks: Vec<_> = names.filter(|name| !name.ends_with(".log") && !name.ends_with(".refused")).collect();
+    marks.sort();
+    marks
+}
+
 /// The only log in a folder.
 pub fn only_log(folder: &Path) -> Log {
     let mut logs = logs(folder);

@@ -1,6 +1,6 @@
 //! The ways in which a program gets a driver function; each of them must end in the same records, and none may be noticed.
 
-use crate::log_reader::{logs, only_log};
+use crate::log_reader::{logs, marks, only_log};
 use crate::stage::{self, driver, library, linked_program, program, run_both};
 
 /// What every_function.h does, written from the null driver's rules. `{}` is "_ptsz" where the per-thread variants are used.
@@ -195,14 +195,16 @@ fn what_the_driver_calls_itself_is_recorded_once() {
 #[test]
 fn look_ups_without_a_driver_fail_as_they_would() {
     let empty = stage::folder();
-    let logs = run_both(&program("no_driver", &[]), &empty, &[]);
-    assert_eq!(std::fs::read_dir(logs).unwrap().count(), 0, "a look-up alone must not open a log");
+    let folder = run_both(&program("no_driver", &[]), &empty, &[]);
+    assert!(logs(&folder).is_empty(), "a look-up alone must not open a log");
+    assert_eq!(marks(&folder), ["library.loaded"]);
 }
 
 #[test]
 fn look_ups_with_a_driver_succeed_as_they_would() {
     let folder = run_both(&program("no_driver", &[]), &driver(""), &[]);
     assert!(logs(&folder).is_empty(), "a look-up alone must not open a log");
+    assert_eq!(marks(&folder), ["library.loaded"]);
 }
 
 #[test]
@@ -250,6 +252,7 @@ fn a_program_without_cuda_leaves_no_log() {
     let output = stage::output(&mut stage::recorded(std::path::Path::new("/bin/true"), &driver(""), &folder));
     assert!(output.status.success());
     assert!(logs(&folder).is_empty());
+    assert_eq!(marks(&folder), ["library.loaded"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use memscope_wire::{Event, env, module};
 
-use crate::log_reader::{Log, only_log};
+use crate::log_reader::{Log, logs, only_log};
 use crate::stage::{self, driver};
 
 /// How the programs are built: with and without a chain of frame registers, and without tables for exceptions.
@@ -186,8 +186,8 @@ fn a_library_that_takes_the_place_of_another_is_not_taken_for_it() {
 
 #[test]
 fn a_forked_child_tells_its_own_log() {
-    let (output, logs) = record_all(&chains(BUILDS[1]), &["fork"], &[]);
-    let mut logs: Vec<_> = std::fs::read_dir(logs).unwrap().map(|entry| Log::read(&entry.unwrap().path())).collect();
+    let (output, folder) = record_all(&chains(BUILDS[1]), &["fork"], &[]);
+    let mut logs = logs(&folder);
     logs.sort_by_key(|log| told(log).len());
     let expected = expected(&output);
     let [child, parent] = logs.as_slice() else { panic!("two processes have {} logs", logs.len()) };

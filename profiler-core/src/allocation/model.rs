@@ -30,6 +30,9 @@ pub struct Model {
     pub(crate) session: SessionInfo,
     pub(crate) end: Option<SessionEnd>,
     pub(crate) truncated: Option<String>,
+    /// Why nothing was captured and what to do about it, where a profile says so.
+    #[serde(skip)]
+    pub(crate) nothing: Option<(String, String)>,
     pub(crate) allocations: Vec<Allocation>,
     pub(crate) names: Names,
     pub(super) owners: Owners,

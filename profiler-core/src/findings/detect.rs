@@ -7,11 +7,12 @@ use memscope_wire::Category;
 use crate::allocation::Model;
 use crate::report::units::{bytes, grouped};
 use crate::report::{device_text, named_devices, seconds};
-use crate::source;
 use crate::timeline::State;
 
 use super::evidence::Evidence;
-use super::{Detail, Finding, Severity, graphs, growth, inputs, kept, lost, refusals, simulation, thresholds, untold};
+use super::{
+    Detail, Finding, Severity, graphs, growth, inputs, kept, lost, nothing, refusals, simulation, thresholds, untold,
+};
 
 /// Percent of live bytes without category that is worth a note, and a warning.
 const UNKNOWN_SHARE: (f64, f64) = (10.0, 50.0);
@@ -49,11 +50,11 @@ fn recording(model: &Model) -> Vec<Finding> {
     let sum =
         |value: fn(&crate::allocation::Process) -> u64| model.processes.iter().map(value).fold(0, u64::wrapping_add);
     let mut findings = Vec::new();
-    if let Some(reason) = nothing_captured(model) {
+    if let Some((reason, advice)) = nothing::reason(model) {
         findings.push(finding(
             Severity::Warning,
             format!("nothing was captured: {reason}"),
-            "run `memscope doctor -- PROGRAM` to see whether memscope's library can be loaded into it",
+            &advice,
             Detail::NothingCaptured { reason },
         ));
     }
@@ -106,29 +107,6 @@ fn recording(model: &Model) -> Vec<Finding> {
         ));
     }
     findings
-}
-
-fn nothing_captured(model: &Model) -> Option<String> {
-    if model.seen() > 0 || model.markers.iter().any(|marker| marker.failure().is_some()) {
-        return None;
-    }
-    // What was seen before the launch says more than what is missing after it.
-    if let (Some(obstacle), true) = (&model.session.obstacle, model.processes.is_empty()) {
-        return Some(obstacle.clone());
-    }
-    let refusals = model.end.iter().flat_map(|end| end.refusals.iter()).map(|(name, _)| name.as_str());
-    if let (Some(refusal), true) = (source::gravest(refusals), model.processes.is_empty()) {
-        return Some(source::sentence(refusal).to_owned());
-    }
-    let reason = if model.processes.is_empty() {
-        "no process of the program loaded the CUDA driver, or memscope's library could not be loaded into it, or the process could \
-         not reach the folder of its log (another root folder, another user)"
-    } else if model.devices.is_empty() {
-        "the program made no recorded call of the CUDA driver"
-    } else {
-        "the program found a device and allocated nothing on it"
-    };
-    Some(reason.to_owned())
 }
 
 /// What the model met and could not account for.

@@ -14,6 +14,7 @@ mod holes;
 mod inputs;
 mod kept;
 mod lost;
+mod nothing;
 mod refusals;
 mod simulation;
 mod thresholds;

@@ -264,4 +264,55 @@ pub struct SessionEnd {
     /// Why processes have no logs, where they could say so: names as in the wire format, and how many processes each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<(String, u32)>,
+    /// What is known beyond that where no process has a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_logs: Option<WithoutLogs>,
+}
+
+/// How memscope's library met a program none of whose processes has a log.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct WithoutLogs {
+    /// It was loaded into a process that could reach the folder of logs.
+    pub loaded: bool,
+    /// Such a process opened a library by RTLD_DEEPBIND, which finds the driver past every preload.
+    #[serde(default)]
+    pub deeply: bool,
+    /// The signal that ended the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// What memscope saw of its processes.
+    #[serde(default)]
+    pub seen: Seen,
+}
+
+/// What was seen of a program's processes while they ran and none had a log.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// Of the CUDA driver, in processes that have memscope's library.
+    pub driver: DriverSeen,
+    /// A process that cannot have a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_over: Option<PassedOver>,
+}
+
+/// Whether a process with memscope's library had loaded the CUDA driver.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverSeen {
+    /// No such process was looked at.
+    #[default]
+    Unknown,
+    /// None had, at the last look at each.
+    Absent,
+    /// This program had.
+    In(String),
+}
+
+/// A process of the program that cannot have a log.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PassedOver {
+    /// Why: a sentence that names its program.
+    pub reason: String,
+    /// What to do about it.
+    pub advice: String,
 }

@@ -246,6 +246,7 @@ impl Profile {
                     (doubts.computed_sizes, doubts.unknown_sizes) = (*computed, *unknown);
                 }
                 Detail::StacksInPart { allocations } => doubts.stacks_in_part = *allocations,
+                Detail::NothingCaptured { reason } => model.nothing = Some((reason.clone(), finding.advice.clone())),
                 Detail::NotFollowed { what } => model.notices.push(what.clone()),
                 // Also where the program has tagged all that its framework made.
                 Detail::CacheGivenBack { pid, .. } => {

@@ -37,6 +37,28 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// A step by its number, and which time that came, from the second on: `3 (2nd time)`.
+pub fn step(number: u64, turn: u32) -> String {
+    let ending = match (turn % 10, turn % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    if turn < 2 { number.to_string() } else { format!("{number} ({turn}{ending} time)") }
+}
+
+/// A word of a command as a shell reads it.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    if text.chars().all(plain) && !text.is_empty() {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
 /// What was simulated, as a session names it (a device's name or its bytes, `*` and how many), for people: `2.00 GiB x 4`.
 pub fn simulated(device: &str) -> String {
     let (one, count) = device.split_once('*').map_or((device, None), |(one, count)| (one, Some(count)));
@@ -77,6 +99,16 @@ pub fn share(part: u64, whole: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_are_told_apart_by_the_time_that_their_number_came() {
+        for (turn, name) in [(0, "7"), (1, "7"), (2, "7 (2nd time)"), (3, "7 (3rd time)"), (4, "7 (4th time)")] {
+            assert_eq!(step(7, turn), name);
+        }
+        for (turn, name) in [(11, "0 (11th time)"), (21, "0 (21st time)"), (112, "0 (112th time)")] {
+            assert_eq!(step(0, turn), name);
+        }
+    }
 
     #[test]
     fn one_thing_is_in_the_singular() {

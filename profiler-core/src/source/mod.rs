@@ -25,16 +25,20 @@ use log::Log;
 pub(crate) use process::parent;
 pub(crate) use process::runs_since;
 pub use process::start_time;
-pub(crate) use refusal::{gravest, named, sentence};
+pub(crate) use refusal::{explained, gravest, named};
 
 use crate::error::{Error, Result};
-use crate::journal::entry::{Calibration, Counters, Entry, ProcessIndex};
+use crate::journal::entry::{Calibration, Counters, Entry, ProcessIndex, WithoutLogs};
 use crate::journal::format::MAX_RECORDS;
 
 /// Most records of a round: what a round holds in memory is 64 bytes each, however many processes there are.
 const ROUND_RECORDS: u64 = 16 * MAX_RECORDS as u64;
 /// How often a process's clock is written again while records come.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Of a session in which a library was opened by RTLD_DEEPBIND.
+const BOUND_DEEPLY: &str = "a library was opened with RTLD_DEEPBIND: calls of the CUDA driver that it makes itself are not recorded; \
+                            MEMSCOPE_DEEPBIND=0 takes the flag away";
 
 /// What may be done to the logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -249,8 +253,16 @@ impl Source {
     /// What of these is missing in a session that has recorded other processes, as sentences. Of one that has recorded nothing a
     /// finding tells.
     pub fn missing(&self, refusals: &[(Refusal, u32)]) -> Vec<String> {
-        let recorded = self.processes() > 0;
-        refusals.iter().filter(|_| recorded).filter_map(refusal::missing).collect()
+        if self.processes() == 0 {
+            return Vec::new();
+        }
+        let deeply = refusal::marks_in(&self.folder).deeply.then(|| BOUND_DEEPLY.to_owned());
+        refusals.iter().filter_map(refusal::missing).chain(deeply).collect()
+    }
+
+    /// What is known of the program where no process has a log; `None` where one has.
+    pub fn without_logs(&self) -> Option<WithoutLogs> {
+        (self.processes() == 0).then(|| refusal::marks_in(&self.folder))
     }
 
     /// What was wrong with logs, as sentences, since the last call.

@@ -1,7 +1,9 @@
 //! Reports of small sessions, against texts that were reviewed, and figures worked out by hand.
 
 use memscope_core::allocation::Model;
-use memscope_core::journal::entry::{Counters, Entry, ProcessIndex, SessionEnd};
+use memscope_core::journal::entry::{
+    Counters, Entry, PassedOver, ProcessIndex, Seen, SessionEnd, SessionInfo, WithoutLogs,
+};
 use memscope_core::report::{Instant, Report, Style, text};
 use memscope_wire::{Category, Event, MemoryKind};
 
@@ -372,14 +374,37 @@ fn an_empty_session_gives_the_reason_that_its_processes_left() {
         ("addressspace", "ulimit -v"),
         ("denied", "fallocate"),
         ("filter", "seccomp"),
-        ("notcalled", "loaded the CUDA driver and called no function"),
-        ("deepbind", "MEMSCOPE_DEEPBIND=0"),
-        ("of a later version", "no process of the program loaded the CUDA driver"),
+        ("unread", "memscope was gone"),
+        ("of a later version", "does not tell why"),
     ] {
         let said = reason(&[(name, 1)]);
         assert!(said.contains(words), "{name}: {said}");
     }
-    assert!(reason(&[("filter", 9), ("deepbind", 1)]).contains("RTLD_DEEPBIND"), "the gravest");
+    assert!(reason(&[("filter", 9), ("room", 1)]).contains("no room for a log"), "the gravest");
+}
+
+#[test]
+fn an_empty_session_gives_the_fact_that_decides() {
+    let told = |obstacle: Option<&str>, refusals: &[&str], without_logs: WithoutLogs| {
+        let mut model = Model::new();
+        let obstacle = obstacle.map(str::to_owned);
+        model.apply(&Entry::Session(SessionInfo { obstacle, ..SessionInfo::begin(vec!["./train".into()]) }));
+        let refusals = refusals.iter().map(|name| ((*name).to_owned(), 1)).collect();
+        model.apply(&Entry::End(SessionEnd { refusals, without_logs: Some(without_logs), ..SessionEnd::default() }));
+        let report = model.report(Instant::Peak).expect("a report");
+        let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
+        (finding.message.clone(), finding.advice.clone())
+    };
+    let passed_over = PassedOver { reason: "./helper is not in it".into(), advice: "see to it".into() };
+    let known = WithoutLogs { loaded: true, signal: Some(9), ..WithoutLogs::default() };
+    let seen = WithoutLogs { seen: Seen { passed_over: Some(passed_over), ..Seen::default() }, ..known.clone() };
+    let (message, advice) = told(Some("it is static"), &["room"], seen.clone());
+    assert!(message.ends_with("captured: it is static") && advice.contains("`memscope doctor -- ./train`"), "{advice}");
+    assert!(told(None, &["room"], seen.clone()).0.contains("no room for a log"));
+    let said = ("nothing was captured: ./helper is not in it".to_owned(), "see to it".to_owned());
+    assert_eq!(told(None, &[], seen), said);
+    assert!(told(None, &[], known).0.contains("signal 9 (SIGKILL)"));
+    assert!(told(None, &[], WithoutLogs::default()).1.contains("`memscope doctor -- ./train` checks the program"));
 }
 
 #[test]

@@ -87,6 +87,15 @@ fn all_kinds() -> Vec<Entry> {
             time: Nanoseconds(77),
             exit_status: Some(139),
             refusals: vec![("room".to_owned(), 2)],
+            without_logs: Some(WithoutLogs {
+                loaded: true,
+                signal: Some(11),
+                seen: Seen {
+                    driver: DriverSeen::In("./train".into()),
+                    passed_over: Some(PassedOver { reason: "why".into(), advice: "what".into() }),
+                },
+                ..WithoutLogs::default()
+            }),
         }),
     ]
 }

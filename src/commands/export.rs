@@ -16,6 +16,12 @@ pub fn export(arguments: ExportArguments) -> Result<i32> {
     if let Some(folder) = &arguments.parquet {
         export::export_parquet(&profile, folder, arguments.force)?;
         say(&format!("tables written to {}", folder.display()));
+        if let Some(kept) = profile.kept().filter(|kept| kept.summed > 0) {
+            say(&format!(
+                "{}; allocations.parquet has rows of what is kept, and says so (memscope.kept)",
+                kept.sentence()
+            ));
+        }
     }
     if arguments.json {
         let report = profile.report(Instant::Peak)?;

@@ -29,6 +29,7 @@ pub fn report(arguments: ReportArguments) -> Result<i32> {
 
 fn of_one(source: &Path, arguments: &ReportArguments) -> Result<i32> {
     let (_, report) = open(source, arguments.at)?;
+    arguments.at.check_end(&report)?;
     match arguments.format {
         Format::Json => print_json(&report)?,
         Format::Text => print(&report::text(&report, style(std::io::stdout().is_terminal())))?,

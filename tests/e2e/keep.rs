@@ -28,6 +28,18 @@ fn a_long_run_is_summed_and_its_end_is_kept() {
     assert!(!refused.status.success());
     assert!(stderr(&refused).contains("is summed only"), "{}", stderr(&refused));
     assert!(place.run(&format!("report p.mscope --at time:{}", begin * 1.001)).status.success());
+    let exported = place.run("export p.mscope --parquet tables");
+    let told = stderr(&exported);
+    assert!(
+        told.contains("kept: last:1000, from ") && told.contains("allocations.parquet has rows of what is kept"),
+        "{told}"
+    );
+    let says = |table: &str| {
+        let bytes = std::fs::read(place.path("tables").join(table)).expect("a table");
+        let find = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        find("memscope.kept") && find(&format!("\"summed\":{summed}"))
+    };
+    assert_eq!(["allocations.parquet", "steps.parquet"].map(says), [true, false], "one table has not all rows");
     // As it is asked for is how it is written; what all fits into is not shortened, and that is said.
     let (_, report) = place.record(&format!("--keep peaks -- {} 1 100 0", program.display()));
     assert_eq!((number(&report, "/kept/summed"), number(&report, "/totals/blocks")), (0, 100), "{report}");

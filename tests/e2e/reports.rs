@@ -46,7 +46,8 @@ fn a_profile_gives_the_report_that_the_run_gave() {
 #[test]
 fn instants_are_evaluated() {
     let (place, report) = trained();
-    for at in ["peak", "end", "step:2", "time:0.5", "time:0"] {
+    let duration = report["duration_s"].as_f64().unwrap();
+    for at in ["peak", "end", "step:2", &format!("time:{}", duration / 2.0), &format!("time:{duration}"), "time:0"] {
         let output = place.run(&format!("report p.mscope --at {at}"));
         assert!(output.status.success(), "{at}: {}", stderr(&output));
         assert!(stdout(&output).lines().all(|line| line.chars().count() <= 100), "{at}: too wide\n{}", stdout(&output));
@@ -57,7 +58,12 @@ fn instants_are_evaluated() {
     assert_eq!(number(&at, "/at/bytes"), number(of_step, "/peak/bytes"));
     let output = place.run("report p.mscope --at step:99");
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("99"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no step 99: it has those from 1 to 4"), "{}", stderr(&output));
+    assert!(stdout(&place.run("report p.mscope --at time:0")).contains("Nothing is allocated at that moment."));
+    let output = place.run("report p.mscope --at time:99s");
+    assert_eq!(output.status.code(), Some(1));
+    let said = format!("time:99 is past the end of the session, which is at time:{duration}; `--at end` shows");
+    assert!(stderr(&output).contains(&said), "{}", stderr(&output));
 }
 
 #[test]

@@ -155,7 +155,7 @@ impl Tab {
             }
             Action::StepBack | Action::StepForward => {
                 if let Some(next) = answer.step_beside(shared.cursor, action == Action::StepForward) {
-                    shared.cursor = At::Step(next);
+                    shared.cursor = next;
                 }
             }
             Action::CursorBack => {

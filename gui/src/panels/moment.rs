@@ -39,6 +39,7 @@ pub fn place(answer: &Answer) -> String {
         At::Time(_) => "Cursor".to_owned(),
         At::Refused(_) => "An allocation was refused".to_owned(),
         At::Step(number) => format!("Largest moment of step {number}"),
+        At::StepFrom(_) => "Largest moment of the step".to_owned(),
     };
     let _ = write!(place, ", at {}", time(state.time.0));
     if let Some(step) = state.step {

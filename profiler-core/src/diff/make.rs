@@ -18,6 +18,7 @@ impl Diff {
     /// What the second holds less what the first holds, each with its name.
     pub fn of((first, before): (&str, &Side), (second, after): (&str, &Side)) -> Diff {
         let live = |side: &Side| side.rows().live_bytes();
+        let summed = before.summed || after.summed;
         let mut by_category: Vec<Change> = STACKED
             .iter()
             .map(|category| {
@@ -43,8 +44,8 @@ impl Diff {
                 row("cached", |rows| rows.cached),
                 row("reserved", |rows| rows.reserved),
             ],
-            by_scope: alike(&before.scopes, &after.scopes),
-            by_line: lines(before, after),
+            by_scope: if summed { Vec::new() } else { alike(&before.scopes, &after.scopes) },
+            by_line: if summed { None } else { lines(before, after) },
             steps_in_both: count(|step| step.before.is_some() && step.after.is_some()),
             steps_only_before: count(|step| step.after.is_none()),
             steps_only_after: count(|step| step.before.is_none()),
@@ -65,6 +66,7 @@ impl SideReport {
             phase: Some(side.phase.clone()).filter(|phase| !phase.is_empty()),
             lines: side.sites.is_some(),
             host: side.of_host,
+            summed: side.summed,
         }
     }
 }
@@ -206,6 +208,22 @@ mod tests {
         let expected = [(1, Some(10), None, None), (2, Some(20), Some(25), Some(5)), (3, None, Some(30), None)];
         let steps: Vec<_> = steps.iter().map(|step| (step.step, step.before, step.after, step.difference)).collect();
         assert_eq!(steps, expected);
+    }
+
+    #[test]
+    fn where_a_side_is_summed_only_figures_are_compared_and_lists_are_not() {
+        let mut whole = Side { exists: true, scopes: vec![held("model", 7)], ..Side::default() };
+        whole.sites = Some(vec![held("train.py:1", 7)]);
+        whole.state.rows.live[1] = 7;
+        let summed = Side { scopes: Vec::new(), sites: None, summed: true, ..whole.clone() };
+        for (before, after, which) in [(&whole, &summed, "after"), (&summed, &whole, "before")] {
+            let diff = Diff::of(("before", before), ("after", after));
+            assert_eq!((diff.live.before, diff.live.after), (Some(7), Some(7)));
+            assert_eq!((diff.by_scope.len(), diff.by_line.is_some()), (0, false));
+            let text = super::super::text(&diff);
+            assert!(text.contains(&format!("{which} is summed only at that moment (--keep)")), "{text}");
+            assert!(!text.contains("By scope") && !text.contains("lines of the program were recorded"), "{text}");
+        }
     }
 
     fn side() -> impl Strategy<Value = Side> {

@@ -29,6 +29,8 @@ pub struct Side {
     pub exists: bool,
     /// True when it is of host memory: all that the session has.
     pub of_host: bool,
+    /// True when the moment is told in figures alone (`--keep`): there are no scopes and no lines.
+    pub summed: bool,
     /// The moment. Of several devices the rows are sums.
     pub state: State,
     /// Phase; empty when there is none.
@@ -79,10 +81,10 @@ pub struct Diff {
     pub ledger: Vec<Change>,
     /// Live bytes by scope of those scopes alone, not of scopes inside them: names from the outermost scope on, joined by `/`; empty
     /// outside all scopes. Scopes whose names differ only in numbers, on whichever side, are one, with `*` for the numbers. The
-    /// largest difference first.
+    /// largest difference first. Empty where a side is `summed`: there is nothing to compare with.
     pub by_scope: Vec<Change>,
-    /// Live bytes by line of the program; an empty name is where none was recorded. `null` when neither side recorded lines. The
-    /// largest difference first.
+    /// Live bytes by line of the program; an empty name is where none was recorded. `null` when neither side recorded lines, and where
+    /// a side is `summed`. The largest difference first.
     pub by_line: Option<Vec<Change>>,
     /// Largest live bytes of steps, by number.
     pub steps: Vec<StepChange>,
@@ -117,6 +119,9 @@ pub struct SideReport {
     /// True when all of the side is host memory (CPU tensors, pinned memory): the session has no device memory.
     #[serde(default)]
     pub host: bool,
+    /// True when the moment is summed only (`--keep`): its figures are known, and not its allocations.
+    #[serde(default)]
+    pub summed: bool,
 }
 
 /// A row of a difference.

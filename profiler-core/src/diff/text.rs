@@ -19,7 +19,7 @@ pub fn text(diff: &Diff) -> String {
     for (which, side) in [("before", &diff.before), ("after", &diff.after)] {
         let _ = writeln!(text, "{which:<7} {}", side_text(side));
     }
-    if let Some(remark) = diff.memories() {
+    for remark in diff.moments().map(str::to_owned).into_iter().chain(diff.memories()) {
         let _ = writeln!(text, "{remark}");
     }
     let _ = writeln!(text, "\n{:>WIDTH$} {:>WIDTH$} {:>WIDTH$}", "before", "after", "difference");
@@ -30,9 +30,20 @@ pub fn text(diff: &Diff) -> String {
     for change in &diff.ledger {
         row(&mut text, change, &change.name);
     }
-    list(&mut text, "By scope (of those scopes alone):", "outside all scopes", &diff.by_scope);
+    match diff.without_lists() {
+        Some(remark) => {
+            let _ = writeln!(text, "\n{remark}");
+        }
+        None => lists(&mut text, diff),
+    }
+    steps(&mut text, diff);
+    text
+}
+
+fn lists(text: &mut String, diff: &Diff) {
+    list(text, "By scope (of those scopes alone):", "outside all scopes", &diff.by_scope);
     match &diff.by_line {
-        Some(lines) => list(&mut text, "By line of the program:", "no line recorded", lines),
+        Some(lines) => list(text, "By line of the program:", "no line recorded", lines),
         None => text.push_str("\nNo lines of the program were recorded (memscope run --stacks python, native).\n"),
     }
     if let Some(side) =
@@ -40,8 +51,6 @@ pub fn text(diff: &Diff) -> String {
     {
         let _ = writeln!(text, "{} has no recorded lines (memscope run --stacks python, native).", side.name);
     }
-    steps(&mut text, diff);
-    text
 }
 
 /// A side in a line: its name, and its moment.
@@ -72,6 +81,25 @@ impl SideReport {
 }
 
 impl Diff {
+    /// By which rule the moments were chosen, where that is not the same for both.
+    pub fn moments(&self) -> Option<&'static str> {
+        (self.before.ran_out != self.after.ran_out)
+            .then_some("A side that ran out of memory is compared at that moment, the other one at its own.")
+    }
+
+    /// Why there are no lists, where a side is known in figures alone.
+    pub fn without_lists(&self) -> Option<String> {
+        let summed = [&self.before, &self.after].into_iter().filter(|side| side.summed);
+        let names: Vec<&str> = summed.map(|side| side.name.as_str()).collect();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        (!names.is_empty()).then(|| {
+            format!(
+                "{} {verb} summed only at that moment (--keep): figures are compared, scopes and lines cannot be.",
+                names.join(" and ")
+            )
+        })
+    }
+
     /// Which memory is compared, where that is not device memory on both sides.
     pub fn memories(&self) -> Option<String> {
         let of = |host: bool| if host { "host memory" } else { "device memory" };

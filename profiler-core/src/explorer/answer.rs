@@ -11,7 +11,7 @@ use crate::diff::Side;
 use crate::findings::{Finding, Largest, held_by};
 use crate::journal::entry::{DeviceSample, Nanoseconds, SessionInfo};
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
-use crate::report::{ScopeGroup, called};
+use crate::report::{ScopeGroup, called, units};
 use crate::timeline::{SampleRows, Series, State};
 
 use super::bands::BandsView;
@@ -63,6 +63,8 @@ pub struct Answer {
     pub series: Arc<Series>,
     /// When steps began, thinned out to what can be drawn, the first and the last among them: (time, number).
     pub step_marks: Arc<Vec<(Nanoseconds, u64)>>,
+    /// True when numbers of steps came again: then only its begin tells one from another.
+    pub steps_repeat: bool,
     /// When the driver refused an allocation.
     pub refusals: Arc<Vec<Nanoseconds>>,
     /// How many steps are kept.
@@ -124,14 +126,38 @@ impl Answer {
         self.session.listed.as_ref()?.nearest(self.now.state.time)
     }
 
-    /// The step after the one that is shown, or before it; `None` where there is none. `at` is the moment that a view asks for: it
-    /// may be ahead of this answer.
-    pub fn step_beside(&self, at: At, forward: bool) -> Option<u64> {
+    /// The moment of a step: that of its number, as long as none came again, else of the one that began then.
+    pub fn step(&self, number: u64, begin: Nanoseconds) -> At {
+        if self.steps_repeat { At::StepFrom(begin) } else { At::Step(number) }
+    }
+
+    /// The moment of the step after the one that is shown, or before it; `None` where there is none. `at` is the moment that a view
+    /// asks for: it may be ahead of this answer.
+    pub fn step_beside(&self, at: At, forward: bool) -> Option<At> {
+        if self.steps_repeat {
+            let now = match at {
+                At::StepFrom(begin) => begin,
+                _ => self.now.state.time,
+            };
+            return steps::beside_time(&self.step_marks, now, forward).map(At::StepFrom);
+        }
         let now = match at {
             At::Step(number) => Some(number),
             _ => self.now.state.step,
         };
-        steps::beside(&self.step_marks, self.steps_total, now, forward)
+        steps::beside(&self.step_marks, self.steps_total, now, forward).map(At::Step)
+    }
+
+    /// True for the step that is shown: whose moment is asked for, or in which the shown moment lies.
+    pub fn is_step_now(&self, at: At, number: u64, begin: Nanoseconds, end: Option<Nanoseconds>) -> bool {
+        match at {
+            At::Step(asked) if !self.steps_repeat => asked == number,
+            At::StepFrom(asked) => asked == begin,
+            _ => {
+                let within = begin <= self.now.state.time && end.is_none_or(|end| self.now.state.time <= end);
+                self.now.state.step == Some(number) && (within || !self.steps_repeat)
+            }
+        }
     }
 }
 
@@ -264,6 +290,8 @@ impl MomentView {
 pub struct StepView {
     /// Its number.
     pub number: u64,
+    /// Which time it is that the number comes, from 1.
+    pub turn: u32,
     /// When it began.
     pub begin: Nanoseconds,
     /// When it ended; `None` while it runs, or when the session ended in it.
@@ -282,6 +310,13 @@ pub struct StepView {
     pub shape: Vec<u64>,
     /// True when a finding says that memory grows from step to step, and this step is one of them.
     pub leaks: bool,
+}
+
+impl StepView {
+    /// What it is called: its number, and which time it came, from the second on.
+    pub fn name(&self) -> String {
+        units::step(self.number, self.turn)
+    }
 }
 
 /// Live bytes of one scope, or of several that are alike.

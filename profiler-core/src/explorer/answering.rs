@@ -164,7 +164,7 @@ impl Explorer {
         answer.devices = self.devices(positions, &ledgers, asked);
         answer.processes = self.processes(&ledgers);
         answer.now = MomentView { partial, ..self.moment(positions, part, state, ledgers.host) };
-        answer.step_before = track.and_then(|track| steps::before(track, state.step));
+        answer.step_before = track.and_then(|track| steps::before(track, &state));
         answer.peak = track.and_then(|track| track.figures.live).map(|state| self.peak(positions, part, state, answer));
     }
 
@@ -218,8 +218,9 @@ impl Explorer {
         answer.series = Arc::new(track.series().clone());
         answer.step_marks = Arc::new(steps::marks(track));
         answer.steps_total = track.figures.steps.len();
-        let step = answer.now.state.step;
-        answer.steps_now = step.and_then(|number| track.step_named(number)).map(|(position, _)| position);
+        answer.steps_repeat = track.steps_repeat();
+        let now = &answer.now.state;
+        answer.steps_now = now.step.and_then(|number| track.figures.step_at(number, now.time));
         let device = match part {
             Part::Device(device) => Some(crate::report::device_text(&self.model, device as usize)),
             // No finding is about it: none of its steps is one that grew on a device.

@@ -85,6 +85,7 @@ pub fn overview_of(profile: &Profile) -> crate::Result<Answer> {
         series: Arc::new(series),
         step_marks: Arc::new(marks),
         refusals: Arc::new(profile.refusals()?),
+        steps_repeat: all.iter().any(|step| step.turn > 1),
         steps_total: all.len(),
         steps: all,
         top_scopes: Arc::new(scopes.collect()),
@@ -104,6 +105,7 @@ fn views(steps: &[StepReport]) -> Vec<StepView> {
         before = step.live_at_end;
         StepView {
             number: step.step,
+            turn: step.turn,
             begin: nanoseconds(step.begin_s),
             end: step.end_s.map(nanoseconds),
             peak: step.peak.bytes,

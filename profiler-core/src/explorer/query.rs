@@ -90,8 +90,10 @@ pub enum At {
     Peak,
     /// Right after the last change at or before this time.
     Time(Nanoseconds),
-    /// Where live bytes were largest within this step of the target.
+    /// Where live bytes were largest within this step of the target; of one whose number came several times, in all of them.
     Step(u64),
+    /// The same of the step that began then.
+    StepFrom(Nanoseconds),
     /// Right after the last allocation that was refused at this time; without one, as [`At::Time`]. A program that ends because
     /// of it may give its memory back at that very time: what filled memory is seen here.
     Refused(Nanoseconds),
@@ -111,7 +113,7 @@ impl At {
     pub const fn time(self) -> Option<Nanoseconds> {
         match self {
             At::Time(time) | At::Refused(time) => Some(time),
-            At::Live | At::Peak | At::Step(_) => None,
+            At::Live | At::Peak | At::Step(_) | At::StepFrom(_) => None,
         }
     }
 }
@@ -133,7 +135,7 @@ impl From<At> for Instant {
             At::Live => Instant::End,
             At::Peak => Instant::Peak,
             At::Step(number) => Instant::Step(number),
-            At::Time(time) | At::Refused(time) => Instant::Time(time),
+            At::Time(time) | At::Refused(time) | At::StepFrom(time) => Instant::Time(time),
         }
     }
 }

@@ -29,7 +29,8 @@ pub(super) fn of(
         SideAt::Fullest => ran_out(model, walk, part).map_or(At::Peak, At::Refused),
     };
     let exists = match at {
-        At::Step(number) => track.is_some_and(|track| track.step_named(number).is_some()),
+        At::Step(number) => track.is_some_and(|track| track.figures.step_named(number).is_some()),
+        At::StepFrom(begin) => track.is_some_and(|track| track.figures.steps.iter().any(|step| step.begin == begin)),
         At::Peak => track.is_some_and(|track| track.figures.live.is_some()),
         At::Live | At::Time(_) | At::Refused(_) => true,
     };
@@ -48,7 +49,7 @@ pub(super) fn of(
         track.figures.steps.iter().map(|step| (step.number, step.peak.rows.live_bytes())).collect()
     });
     if listed.is_some_and(|listed| !listed.has_moment(at, state.order)) {
-        return summed_only(side, model, walk, part);
+        return summed_only(side, walk, part);
     }
     let live = Live { model, walk, part, order: state.order, time: state.time };
     let mut rows = EventRows::default();
@@ -72,17 +73,14 @@ pub(super) fn of(
     side
 }
 
-/// A moment of which there are figures, and no allocations: all of it is one scope, and one line.
-fn summed_only(mut side: Side, model: &Model, walk: &Walk, part: Part) -> Side {
+/// A moment of which there are figures, and no allocations.
+fn summed_only(mut side: Side, walk: &Walk, part: Part) -> Side {
     if let At::Time(time) | At::Refused(time) = side.at
         && let Some(track) = part.track(walk)
     {
         side.state.rows = remembered(track.series(), time);
     }
-    let bytes = side.state.rows.live_bytes();
-    let all = vec![Held { name: "(summed only)".to_owned(), bytes, ..Held::default() }];
-    side.sites = (!model.stacks.is_empty()).then(|| all.clone());
-    side.scopes = all;
+    side.summed = true;
     side
 }
 

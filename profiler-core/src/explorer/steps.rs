@@ -46,6 +46,7 @@ fn step(step: &StepFigures, before: Option<&StepFigures>) -> StepView {
     let growth = step.end.zip(before.and_then(|before| before.end));
     StepView {
         number: step.number,
+        turn: step.turn,
         begin: step.begin,
         end: step.end.map(|state| state.time),
         peak: live(step.peak),
@@ -59,8 +60,8 @@ fn step(step: &StepFigures, before: Option<&StepFigures>) -> StepView {
 }
 
 /// Live bytes by category at the end of the step before this one.
-pub(super) fn before(track: &DeviceTrack, number: Option<u64>) -> Option<[u64; CATEGORIES]> {
-    let (position, _) = track.step_named(number?)?;
+pub(super) fn before(track: &DeviceTrack, now: &State) -> Option<[u64; CATEGORIES]> {
+    let position = track.figures.step_at(now.step?, now.time)?;
     let before = track.figures.steps.get(position.checked_sub(1)?)?;
     before.end.map(|state| state.rows.live)
 }
@@ -98,9 +99,31 @@ pub(super) fn beside(marks: &[(Nanoseconds, u64)], total: usize, now: Option<u64
     there.filter(|there| known.contains(there))
 }
 
+/// When the step begins that follows the one in which a time lies, or that comes before it, among those that are marked.
+pub(super) fn beside_time(marks: &[(Nanoseconds, u64)], now: Nanoseconds, forward: bool) -> Option<Nanoseconds> {
+    let begun = marks.partition_point(|(begin, _)| *begin <= now);
+    let there = if forward { begun } else { begun.checked_sub(2)? };
+    marks.get(there).map(|(begin, _)| *begin)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_numbers_come_again_one_goes_by_time() {
+        let marks = [(10, 0), (20, 1), (30, 0), (40, 1)].map(|(begin, number)| (Nanoseconds(begin), number));
+        let beside = |now, forward| beside_time(&marks, Nanoseconds(now), forward).map(|begin| begin.0);
+        for (now, before, after) in [
+            (5, None, Some(10)),
+            (10, None, Some(20)),
+            (25, Some(10), Some(30)),
+            (30, Some(20), Some(40)),
+            (99, Some(30), None),
+        ] {
+            assert_eq!((beside(now, false), beside(now, true)), (before, after), "{now}");
+        }
+    }
 
     #[test]
     fn one_goes_from_the_first_step_to_the_last_and_back() {

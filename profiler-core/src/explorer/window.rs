@@ -64,6 +64,8 @@ pub struct WindowBucket {
 pub struct StepSpan {
     /// Its number.
     pub number: u64,
+    /// Which time it is that the number comes, from 1.
+    pub turn: u32,
     /// When it began.
     pub begin: Nanoseconds,
     /// When it ended, or the interpreters of its processes began to end in it; `None` while it runs, or when the session ended in it.
@@ -273,7 +275,7 @@ pub(super) fn marks(view: &mut WindowView, source: Source<'_>, positions: &Posit
         for step in &track.figures.steps {
             let end = step.end.map(|state| state.time);
             let left = left.filter(|left| step.begin <= *left && end.is_none_or(|end| *left < end));
-            let span = StepSpan { number: step.number, begin: step.begin, end: left.or(end) };
+            let span = StepSpan { number: step.number, turn: step.turn, begin: step.begin, end: left.or(end) };
             if !shows(span.begin, span.end) {
                 continue;
             }

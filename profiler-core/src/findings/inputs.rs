@@ -105,7 +105,7 @@ fn refused(evidence: &Evidence<'_>, place: Place, figures: &DeviceFigures) -> Op
         let failure = marker.failure().filter(|failure| super::reaches(model, marker.process, failure))?;
         let here = failure.result == OUT_OF_MEMORY && place == Place::Device(model.resolve(failure.device) as usize);
         let number = model.steps.value(failure.step.checked_sub(1).filter(|_| here)?);
-        let step = figures.steps.iter().position(|step| step.number == number)?;
+        let step = figures.step_at(number, moment.time)?;
         Some(Moment { step, state: *moment.state.as_deref()?, requested: failure.requested })
     });
     refused.max_by_key(|moment| moment.state.rows.live_bytes())
@@ -113,7 +113,7 @@ fn refused(evidence: &Evidence<'_>, place: Place, figures: &DeviceFigures) -> Op
 
 fn largest(figures: &DeviceFigures) -> Option<Moment> {
     let state = figures.live?;
-    let step = figures.steps.iter().position(|step| Some(step.number) == state.step)?;
+    let step = figures.step_at(state.step?, state.time)?;
     Some(Moment { step, state, requested: 0 })
 }
 

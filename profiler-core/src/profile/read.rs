@@ -3,6 +3,7 @@
 //! Owns: the checks of opening, and the report of any moment. Refuses: a file of another version, and a damaged one.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -32,6 +33,7 @@ pub struct Profile {
 pub(super) struct StepRow {
     pub device: u32,
     pub number: u64,
+    pub turn: u32,
     pub begin: Nanoseconds,
     pub end: Option<Nanoseconds>,
     pub peak_order: u32,
@@ -112,10 +114,13 @@ impl Profile {
             }
             Instant::Step(number) => {
                 let here = self.steps.iter().filter(|step| step.number == number);
-                let step = here.max_by_key(|step| (step.peak_bytes, std::cmp::Reverse(step.device)));
-                let of_host = self.host_steps.iter().find(|step| step.number == number);
+                let first = |step: &StepRow| std::cmp::Reverse((step.device, step.begin));
+                let step = here.max_by_key(|step| (step.peak_bytes, first(step)));
+                let here = self.host_steps.iter().filter(|step| step.number == number);
+                let of_host = here.max_by_key(|step| (step.peak_bytes, std::cmp::Reverse(step.begin)));
                 if step.is_none() && of_host.is_none() {
-                    return Err(InstantError::NoStep(number).into());
+                    let steps = self.steps.iter().chain(&self.host_steps).map(|step| step.number);
+                    return Err(InstantError::no_step(number, steps).into());
                 }
                 let peak = step.or(of_host).map(|step| step.peak_order);
                 if self.manifest.kept.as_ref().is_some_and(|kept| peak.is_some_and(|peak| !kept.has_order(peak))) {
@@ -128,9 +133,14 @@ impl Profile {
         Ok(report)
     }
 
+    /// What is kept allocation by allocation, where not all was to be.
+    pub fn kept(&self) -> Option<&KeptReport> {
+        self.manifest.report.kept.as_ref()
+    }
+
     /// The moment is told in figures alone.
     fn is_summed(&self, instant: Instant) -> Error {
-        let kept = self.manifest.report.kept.as_ref().map(KeptReport::sentence).unwrap_or_default();
+        let kept = self.kept().map(KeptReport::sentence).unwrap_or_default();
         InstantError::Summed { asked: instant.to_string(), kept }.into()
     }
 
@@ -199,9 +209,12 @@ impl Profile {
             let (weights, gradients, activations) = (whole("weights")?, whole("gradients")?, whole("activations")?);
             let (optimizer, inputs) = (whole("optimizer")?, whole("inputs")?);
             let (workspace, unknown) = (whole("workspace")?, whole("unknown")?);
+            // Rows of a device are in the order in which its steps began.
+            let mut turns: HashMap<(u64, u64), u32> = HashMap::new();
             let row = |at: usize| StepRow {
                 device: device.at(at) as u32,
                 number: number.at(at),
+                turn: *turns.entry((device.at(at), number.at(at))).and_modify(|turn| *turn += 1).or_insert(1),
                 begin: Nanoseconds(begin.at(at)),
                 end: end.get(at).copied().flatten().map(Nanoseconds),
                 peak_order: peak_order.at(at) as u32,
@@ -279,6 +292,7 @@ impl StepRow {
         StepReport {
             device,
             step: self.number,
+            turn: self.turn,
             begin_s: seconds(self.begin),
             end_s: self.end.map(seconds),
             peak: Extreme { bytes: self.peak_bytes, time_s: seconds(self.peak_time), step: Some(self.number) },

@@ -9,6 +9,7 @@ use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetiti
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::serialized_reader::SerializedFileReader;
@@ -183,14 +184,16 @@ fn split<T, V>(values: impl Iterator<Item = Option<T>>, value: impl Fn(T) -> V) 
     (present, levels)
 }
 
-/// Writes a table: `group` gives the columns of each row group, in the order of the fields.
+/// Writes a table, with what is said of the whole of it (a key, and a text): `group` gives the columns of each row group, in the order
+/// of the fields.
 pub(super) fn write<W: Write + Send>(
     out: W,
     fields: &[Field],
+    said: Option<(&str, String)>,
     groups: usize,
     mut group: impl FnMut(usize) -> Vec<Column>,
 ) -> Result<()> {
-    let mut writer = SerializedFileWriter::new(out, Arc::new(schema(fields)?), Arc::new(properties(fields)?))?;
+    let mut writer = SerializedFileWriter::new(out, Arc::new(schema(fields)?), Arc::new(properties(fields, said)?))?;
     for number in 0..groups {
         let columns = group(number);
         let mut out = writer.next_row_group()?;
@@ -231,7 +234,7 @@ fn schema(fields: &[Field]) -> Result<Type> {
     Type::group_type_builder("memscope").with_fields(columns).build()
 }
 
-fn properties(fields: &[Field]) -> Result<WriterProperties> {
+fn properties(fields: &[Field], said: Option<(&str, String)>) -> Result<WriterProperties> {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by(concat!("memscope ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -240,6 +243,7 @@ fn properties(fields: &[Field]) -> Result<WriterProperties> {
         .set_data_page_row_count_limit(GROUP_ROWS)
         .set_data_page_size_limit(1 << 20)
         .set_write_batch_size(1 << 14)
+        .set_key_value_metadata(said.map(|(key, text)| vec![KeyValue::new(key.to_owned(), text)]))
         .set_max_row_group_row_count(Some(GROUP_ROWS));
     for field in fields {
         let path = ColumnPath::from(field.name);

@@ -48,6 +48,11 @@ pub(super) struct ManifestHead {
 
 pub(super) const FORMAT: &str = "memscope-profile";
 
+/// The one table that has no rows of what is not kept.
+const ALLOCATIONS: &str = "allocations";
+/// Key of what is kept, in that table's own metadata.
+const KEPT: &str = "memscope.kept";
+
 /// Writes the session as a profile, under its name only when it is complete. Returns the report that it holds ready.
 ///
 /// # Errors
@@ -77,7 +82,10 @@ pub fn write(model: &Model, path: impl AsRef<Path>, force: bool) -> Result<Repor
     }
     let mut table = |name: &str, fields: &[Field], groups: usize, group: &mut dyn FnMut(usize) -> Vec<Column>| {
         let member = out.member(&member(name))?;
-        table::write(member, fields, groups, group).map_err(|error| match error {
+        // Whoever has this table alone knows that its rows are not all.
+        let said = manifest.kept.as_ref().filter(|_| name == ALLOCATIONS).map(serde_json::to_string).transpose();
+        let said = said.map_err(|error| failed(error.into()))?.map(|text| (KEPT, text));
+        table::write(member, fields, said, groups, group).map_err(|error| match error {
             // What the file system said, without the crate's wrapping.
             ParquetError::External(cause) => failed(std::io::Error::other(cause)),
             error => failed(std::io::Error::other(error)),
@@ -85,7 +93,7 @@ pub fn write(model: &Model, path: impl AsRef<Path>, force: bool) -> Result<Repor
     };
     let rows = tables.allocation_order();
     let groups = rows.order.len().div_ceil(GROUP_ROWS);
-    table("allocations", schema::ALLOCATIONS, groups, &mut |group| {
+    table(ALLOCATIONS, schema::ALLOCATIONS, groups, &mut |group| {
         let end = rows.order.len().min((group + 1) * GROUP_ROWS);
         tables.allocations(&rows, &rows.order[group * GROUP_ROWS..end])
     })?;

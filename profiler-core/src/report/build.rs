@@ -340,6 +340,7 @@ pub(crate) fn step_figures(device: &str, step: &StepFigures) -> StepReport {
     StepReport {
         device: device.to_owned(),
         step: step.number,
+        turn: step.turn,
         begin_s: seconds(step.begin),
         end_s: step.end.map(|state| seconds(state.time)),
         peak: Extreme { step: Some(step.number), ..extreme(&step.peak, step.peak.rows.live_bytes()) },
@@ -463,12 +464,13 @@ fn at(
             (peak_device(settled).map(|device| (device, settled.devices[device].end)), Some(settled.host.end))
         }
         Instant::Step(number) => {
-            let peak =
-                |figures: &DeviceFigures| figures.steps.iter().find(|step| step.number == number).map(|step| step.peak);
+            let peak = |figures: &DeviceFigures| figures.step_named(number).map(|step| step.peak);
             let peaks = named_devices(model).filter_map(|device| Some((device, peak(&settled.devices[device])?)));
             let found = (largest(peaks.collect()), peak(&settled.host));
             if found.0.is_none() && (found.1.is_none() || !host) {
-                return Err(InstantError::NoStep(number));
+                let devices = named_devices(model).map(|device| &settled.devices[device]);
+                let figures = devices.chain([&settled.host]).flat_map(|figures| &figures.steps);
+                return Err(InstantError::no_step(number, figures.map(|step| step.number)));
             }
             let summed = |state: &State| !model.keeps(state.order);
             if found.0.as_ref().map_or(found.1.as_ref(), |(_, state)| Some(state)).is_some_and(summed) {

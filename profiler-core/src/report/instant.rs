@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use crate::journal::entry::Nanoseconds;
 
+use super::{Report, Snapshot};
+
 /// A moment of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Instant {
@@ -15,7 +17,7 @@ pub enum Instant {
     Peak,
     /// The last moment before memory was only given back, by processes that ended or by the program's last frees.
     End,
-    /// Where live bytes were largest within this step.
+    /// Where live bytes were largest within this step; of one whose number came several times, in all of them.
     Step(u64),
     /// Right after the last event at or before this time.
     Time(Nanoseconds),
@@ -38,11 +40,57 @@ pub enum InstantError {
         kept: String,
     },
     /// The session has no such step.
-    #[error("the session has no step {0}")]
-    NoStep(u64),
+    #[error("the session has no step {number}: {there}")]
+    NoStep {
+        /// The step.
+        number: u64,
+        /// Which steps there are.
+        there: String,
+    },
+    /// Nothing is known of so late a time.
+    #[error("{asked} is past the end of the session, which is at {end}; `--at end` shows its last moment")]
+    PastEnd {
+        /// The moment.
+        asked: String,
+        /// The end.
+        end: String,
+    },
+}
+
+impl InstantError {
+    /// A session with these steps has not that one.
+    pub(crate) fn no_step(number: u64, steps: impl Iterator<Item = u64>) -> InstantError {
+        let ends = steps.fold(None, |ends, step| {
+            let (first, last) = ends.unwrap_or((step, step));
+            Some((step.min(first), step.max(last)))
+        });
+        let there = match ends {
+            Some((first, last)) if first == last => format!("it has step {first} alone"),
+            Some((first, last)) => format!("it has those from {first} to {last}"),
+            None => "it has none".to_owned(),
+        };
+        InstantError::NoStep { number, there }
+    }
 }
 
 impl Instant {
+    /// Refuses a time past the end of the session that a report of this moment is of, unless something outlived it and was live then.
+    ///
+    /// # Errors
+    /// [`InstantError::PastEnd`].
+    pub fn check_end(self, report: &Report) -> Result<(), InstantError> {
+        let holds = |snapshot: &Snapshot| snapshot.bytes > 0 || snapshot.ledger.rows.reserved > 0;
+        match self {
+            Instant::Time(time)
+                if super::seconds(time) > report.duration_s && !report.at.iter().chain(&report.host.at).any(holds) =>
+            {
+                let end = format!("time:{}", report.duration_s);
+                Err(InstantError::PastEnd { asked: self.to_string(), end })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// For [`super::Report::asked`].
     pub(crate) fn asked(self) -> Option<String> {
         (self != Instant::Peak).then(|| self.to_string())

@@ -448,6 +448,9 @@ pub struct StepReport {
     pub device: String,
     /// Its number.
     pub step: u64,
+    /// Which time it is that this number came, from 1: a program may count anew, as each epoch does.
+    #[serde(default = "first_turn")]
+    pub turn: u32,
     /// When it began.
     pub begin_s: f64,
     /// When it ended: at the next step, or with its process; `null` when the session ended in it with another status than 0.
@@ -458,6 +461,18 @@ pub struct StepReport {
     pub by_category: ByCategory,
     /// Live bytes when it ended; of one that ended with its process, before the last memory was given back.
     pub live_at_end: Option<u64>,
+}
+
+/// Files from before turns were told have each number once.
+fn first_turn() -> u32 {
+    1
+}
+
+impl StepReport {
+    /// What it is called: its number, and which time it came, from the second on.
+    pub fn name(&self) -> String {
+        units::step(self.step, self.turn)
+    }
 }
 
 impl Report {

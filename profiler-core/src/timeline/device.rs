@@ -34,12 +34,16 @@ pub(crate) struct DeviceTrack {
     /// Time of the last call of the driver that changed this part's memory.
     pub driver_event: Option<Nanoseconds>,
     outside: Outside,
-    /// By number of the step: its position, those that were forgotten counted.
-    step_positions: HashMap<u64, usize>,
+    /// By number of the step: the position of the last one, those that were forgotten counted, and which time the number came then.
+    step_positions: HashMap<u64, (usize, u32)>,
+    /// By process: the position of the step that it began last.
+    process_steps: HashMap<usize, usize>,
+    /// True once a process came back to a number.
+    steps_repeat: bool,
     step_now: Option<usize>,
     /// Steps that were forgotten.
     pub steps_forgotten: usize,
-    /// True once a step came again: then steps do not follow one another in the order of changes.
+    /// True once a process began a step that others had left: then steps do not follow one another in the order of changes.
     steps_mixed: bool,
     /// Processes that said that they are in this step.
     step_processes: Vec<usize>,
@@ -177,19 +181,23 @@ impl DeviceTrack {
         self.figures.steps.get_mut(position)
     }
 
-    /// The step with this number, and its position among those that are kept.
-    pub fn step_named(&self, number: u64) -> Option<(usize, &StepFigures)> {
-        let position = self.step_positions.get(&number)?.checked_sub(self.steps_forgotten)?;
-        Some((position, self.figures.steps.get(position)?))
+    /// True when a number came again.
+    pub fn steps_repeat(&self) -> bool {
+        self.steps_repeat
     }
 
     pub fn step(&mut self, order: u32, time: Nanoseconds, process: usize, number: u64) {
         self.pass(time);
         self.mark(order, time);
-        if self.now.step == Some(number) {
+        // Who comes back to a number that it has left is in another step; who comes to it after others is in theirs.
+        let (known, turn) = self.step_positions.get(&number).copied().unzip();
+        let left = |known: &usize| self.process_steps.get(&process).is_some_and(|last| last > known);
+        let joined = known.filter(|known| *known >= self.steps_forgotten && !left(known));
+        if joined.is_some() && joined == self.step_now && self.now.step == Some(number) {
             if !self.step_processes.contains(&process) {
                 self.step_processes.push(process);
             }
+            self.process_steps.extend(joined.map(|position| (process, position)));
             if let Some(step) = self.running_step() {
                 step.with_process = false;
             }
@@ -200,10 +208,12 @@ impl DeviceTrack {
         self.step_processes = vec![process];
         self.now.step = Some(number);
         let next = self.steps_forgotten + self.figures.steps.len();
-        let known = self.step_positions.get(&number).copied().filter(|position| *position >= self.steps_forgotten);
-        self.steps_mixed |= known.is_some();
-        let position = known.unwrap_or(next);
-        self.step_positions.insert(number, position);
+        self.steps_mixed |= joined.is_some();
+        self.steps_repeat |= known.is_some() && joined.is_none();
+        let turn = turn.unwrap_or_default() + u32::from(joined.is_none());
+        let position = joined.unwrap_or(next);
+        self.step_positions.insert(number, (position, turn));
+        self.process_steps.insert(process, position);
         self.step_now = Some(position);
         let now = self.now;
         match self.running_step() {
@@ -214,9 +224,17 @@ impl DeviceTrack {
             Some(_) => {}
             None => {
                 let shape = Shape::new(now.rows.live_bytes());
-                let begun =
-                    StepFigures { number, begin: time, peak: now, end: None, with_process: false, births: 0, shape };
-                self.figures.steps.push(begun);
+                let (begin, end, with_process, births) = (time, None, false, 0);
+                self.figures.steps.push(StepFigures {
+                    number,
+                    turn,
+                    begin,
+                    peak: now,
+                    end,
+                    with_process,
+                    births,
+                    shape,
+                });
             }
         }
     }
@@ -306,7 +324,8 @@ impl DeviceTrack {
             let forgotten = self.figures.steps.len() - steps.max(1);
             self.figures.steps.drain(..forgotten);
             self.steps_forgotten += forgotten;
-            self.step_positions.retain(|_, position| *position >= self.steps_forgotten);
+            // How often a number came is known for good.
+            self.step_positions.retain(|_, (position, turn)| *position >= self.steps_forgotten || *turn > 1);
         }
         if self.figures.samples.len() > samples {
             thin(&mut self.figures.samples);

@@ -93,6 +93,8 @@ pub struct State {
 pub struct StepFigures {
     /// Its number.
     pub number: u64,
+    /// Which time it is that the number comes, from 1: a program may count anew, as each epoch does.
+    pub turn: u32,
     /// When it first began.
     pub begin: Nanoseconds,
     /// Where live bytes were largest, the beginning included.
@@ -160,6 +162,18 @@ impl DeviceFigures {
     pub(crate) fn state_at(&self, order: u32, time: Nanoseconds) -> State {
         let step = self.steps.iter().filter(|step| step.begin <= time).max_by_key(|step| step.begin);
         State { order, time, step: step.map(|step| step.number), ..State::default() }
+    }
+
+    /// The step of this number that began last at or before a time.
+    pub(crate) fn step_at(&self, number: u64, time: Nanoseconds) -> Option<usize> {
+        let begun = self.steps.partition_point(|step| step.begin <= time);
+        self.steps[..begun].iter().rposition(|step| step.number == number)
+    }
+
+    /// Of all the times that a number came the one in which most was live; of equal ones the first.
+    pub(crate) fn step_named(&self, number: u64) -> Option<&StepFigures> {
+        let turns = self.steps.iter().filter(|step| step.number == number);
+        turns.max_by_key(|step| (step.peak.rows.live_bytes(), std::cmp::Reverse(step.begin)))
     }
 
     /// The exact device rows that speak best for this moment: of those that met the same reserved memory, the nearest in time;

@@ -41,7 +41,7 @@ fn compare_history(report: &Report, world: &World, uuid: [u8; 16]) -> Result<(),
         let mut largest = (0, 0.0, None);
         for (time, sums, step, _) in &history {
             if value(sums) > largest.0 {
-                largest = (value(sums), *time as f64 / 1e9, *step);
+                largest = (value(sums), *time as f64 / 1e9, step.map(|(number, _)| number));
             }
         }
         largest
@@ -66,12 +66,13 @@ fn compare_history(report: &Report, world: &World, uuid: [u8; 16]) -> Result<(),
     let ledger = &device.ledger_at_end;
     prop_assert!(managed.iter().map(|(_, sums, _, _)| sums.reserved).max().unwrap_or(0) >= ledger.managed.reserved);
     for step in report.steps.iter().filter(|step| plain(&step.device) == key(uuid)) {
-        let within = history.iter().filter(|(_, _, number, _)| *number == Some(step.step));
+        let within = history.iter().filter(|(_, _, there, _)| *there == Some((step.step, step.turn)));
         let largest = within.map(|(_, sums, _, _)| sums.live_bytes()).max();
-        prop_assert_eq!(Some(step.peak.bytes), largest, "step {}", step.step);
+        prop_assert_eq!(Some(step.peak.bytes), largest, "step {}", step.name());
     }
     let begun = history.iter().filter_map(|(_, _, step, _)| *step).collect::<std::collections::BTreeSet<_>>();
-    let reported = report.steps.iter().filter(|step| plain(&step.device) == key(uuid)).map(|step| step.step);
+    let here = report.steps.iter().filter(|step| plain(&step.device) == key(uuid));
+    let reported = here.map(|step| (step.step, step.turn));
     prop_assert_eq!(reported.collect::<std::collections::BTreeSet<_>>(), begun);
     Ok(())
 }
@@ -102,7 +103,7 @@ fn compare_categories(report: &Report, world: &World) -> Result<(), TestCaseErro
     prop_assert_eq!(report.host.moment.is_some(), host > 0);
     if let Some(moment) = &report.host.moment {
         let at = history.iter().find(|(_, sums, _, _)| sums.live_bytes() == host).expect("a peak");
-        prop_assert_eq!((moment.bytes, moment.step), (host, at.2));
+        prop_assert_eq!((moment.bytes, moment.step), (host, at.2.map(|(number, _)| number)));
         prop_assert_eq!(moment.by_category.numbers(), at.1.live);
     }
     Ok(())

@@ -62,6 +62,9 @@ pub struct Life {
     steps: usize,
 }
 
+/// A step of a place: its number, and which time that came.
+pub type Numbered = (u64, u32);
+
 /// A moment: time, process, and position within the process.
 pub type When = (u64, usize, u64);
 
@@ -407,9 +410,8 @@ impl World {
         places
     }
 
-    /// Every moment at which a place's sums, step or phase may have changed, in order, with the sums, the step, and what
-    /// happened.
-    pub fn history(&self, place: &Place) -> Vec<(u64, Sums, Option<u64>, Deed)> {
+    /// True when a marker of this process counts for a place.
+    fn concerns(&self, process: usize, place: &Place) -> bool {
         let name = match place {
             Place::Device(name) | Place::Managed(name) => Some(name),
             Place::Host => None,
@@ -417,15 +419,39 @@ impl World {
         // A marker counts for the devices that its process ever named or used.
         let named: Vec<(usize, u32)> = self.names.keys().copied().chain(self.used.iter().copied()).collect();
         // Those of all processes count for host memory.
-        let concerned = |process: usize| {
-            name.is_none()
-                || named
-                    .iter()
-                    .any(|(other, ordinal)| *other == process && Some(&self.device(process, *ordinal)) == name)
-        };
-        let steps: Vec<(When, u64)> = self.steps.iter().copied().filter(|(when, _)| concerned(when.1)).collect();
+        name.is_none()
+            || named.iter().any(|(other, ordinal)| *other == process && Some(&self.device(process, *ordinal)) == name)
+    }
+
+    /// In which step a place is from when on. Who says the number of a step joins the latest one of that number, unless it was in a
+    /// later step since that one began: then it is another one.
+    pub fn steps_of(&self, place: &Place) -> Vec<(When, Numbered)> {
+        let mut said: Vec<(When, u64)> =
+            self.steps.iter().copied().filter(|(when, _)| self.concerns(when.1, place)).collect();
+        said.sort();
+        let mut numbers: Vec<u64> = Vec::new();
+        let mut visits: Vec<(usize, usize)> = Vec::new();
+        let mut steps = Vec::new();
+        for (when, number) in said {
+            let latest = (0..numbers.len()).rev().find(|row| numbers[*row] == number);
+            let was_later = |row: usize| visits.iter().any(|(process, other)| *process == when.1 && *other > row);
+            let row = latest.filter(|row| !was_later(*row)).unwrap_or_else(|| {
+                numbers.push(number);
+                numbers.len() - 1
+            });
+            visits.push((when.1, row));
+            let turn = numbers[..=row].iter().filter(|other| **other == number).count();
+            steps.push((when, (number, turn as u32)));
+        }
+        steps
+    }
+
+    /// Every moment at which a place's sums, step or phase may have changed, in order, with the sums, the step, and what
+    /// happened.
+    pub fn history(&self, place: &Place) -> Vec<(u64, Sums, Option<Numbered>, Deed)> {
+        let steps = self.steps_of(place);
         let mut moments: Vec<(When, Deed)> = steps.iter().map(|(when, _)| (*when, Deed::Took)).collect();
-        moments.extend(self.phases.iter().filter(|when| concerned(when.1)).map(|when| (*when, Deed::Took)));
+        moments.extend(self.phases.iter().filter(|when| self.concerns(when.1, place)).map(|when| (*when, Deed::Took)));
         for life in self.lives.iter().filter(|life| !life.outside && self.matches(life, place)) {
             moments.push((life.birth, Deed::Took));
             let deed = if life.at_exit { Deed::Ended } else { Deed::Gave };
@@ -435,9 +461,8 @@ impl World {
         moments.dedup();
         let at = |(when, deed): (When, Deed)| {
             let sums = self.sums(place, |life| life.birth <= when && life.death.is_none_or(|death| death > when));
-            let mut begun: Vec<&(When, u64)> = steps.iter().filter(|(step, _)| *step <= when).collect();
-            begun.sort();
-            (when.0, sums, begun.last().map(|(_, number)| *number), deed)
+            let begun = steps.iter().rfind(|(step, _)| *step <= when);
+            (when.0, sums, begun.map(|(_, step)| *step), deed)
         };
         moments.into_iter().map(at).collect()
     }

@@ -2,7 +2,7 @@
 
 use memscope_core::allocation::Model;
 use memscope_core::journal::entry::{
-    Counters, Entry, PassedOver, ProcessIndex, Seen, SessionEnd, SessionInfo, WithoutLogs,
+    Counters, Entry, Nanoseconds, PassedOver, ProcessIndex, Seen, SessionEnd, SessionInfo, WithoutLogs,
 };
 use memscope_core::report::{Instant, Report, Style, text};
 use memscope_wire::{Category, Event, MemoryKind};
@@ -55,7 +55,11 @@ fn other_moments_are_found() {
     assert_eq!(end.bytes, 300 * MIB);
     assert_eq!(report(&trace, "time:0").at.expect("a moment").bytes, 300 * MIB);
     let missing = trace.model().report(Instant::Step(3)).expect_err("there is no step 3");
-    assert_eq!(missing.to_string(), "the session has no step 3");
+    assert_eq!(missing.to_string(), "the session has no step 3: it has those from 1 to 2");
+    let late = Instant::Time(Nanoseconds(99_000_000_000));
+    let said = late.check_end(&report(&trace, &late.to_string())).expect_err("it has ended").to_string();
+    assert!(said.starts_with("time:99 is past the end of the session, which is at time:"), "{said}");
+    assert_eq!(Instant::Time(Nanoseconds(0)).check_end(&report(&trace, "time:0")), Ok(()));
     insta::assert_snapshot!("at_time", text(&report(&trace, "time:1.025"), Style::Plain));
 }
 
@@ -177,7 +181,7 @@ fn a_training_on_the_cpu_is_explained_by_its_host_memory() {
     assert_eq!((forward.step, forward.phase.as_deref(), forward.bytes), (Some(2), Some("forward"), 56 * MIB));
     insta::assert_snapshot!("on_the_cpu_at_time", text(&report(&trace, "time:2.025"), Style::Plain));
     let missing = trace.model().report(Instant::Step(3)).expect_err("there is no step 3");
-    assert_eq!(missing.to_string(), "the session has no step 3");
+    assert_eq!(missing.to_string(), "the session has no step 3: it has those from 1 to 2");
 }
 
 /// A process that runs out of memory in the backward pass.
@@ -405,6 +409,44 @@ fn an_empty_session_gives_the_fact_that_decides() {
     assert_eq!(told(None, &[], seen), said);
     assert!(told(None, &[], known).0.contains("signal 9 (SIGKILL)"));
     assert!(told(None, &[], WithoutLogs::default()).1.contains("`memscope doctor -- ./train` checks the program"));
+}
+
+#[test]
+fn steps_whose_numbers_come_again_are_rows_of_their_own() {
+    // Two epochs of two steps, which the second rank begins later than the first.
+    let mut trace = Trace::new(&["./train"], None);
+    for process in [0, 1] {
+        trace.process(process, 31 + process);
+        trace.device(process, 0, UUID, 1 << 30);
+    }
+    let order = [(0, 0), (1, 0), (0, 1), (0, 0), (1, 1), (1, 0), (1, 0), (0, 1), (1, 1)];
+    let mut held = 0;
+    for (at, (process, number)) in order.into_iter().enumerate() {
+        trace.now = (at as u64 + 1) * 1_000_000;
+        if process == 0 && held > 0 {
+            trace.free(0, 0x1000_0000 * held);
+        }
+        trace.step(process, number);
+        if process == 0 {
+            held += 1;
+            trace.alloc(0, 0x1000_0000 * held, held * MIB);
+        }
+    }
+    trace.now += 1_000_000;
+    trace.end(0);
+    let whole = report(&trace, "peak");
+    let steps: Vec<_> = whole.steps.iter().map(|step| (step.step, step.turn, step.peak.bytes / MIB)).collect();
+    // The second rank comes to step 1 when the first has taken 3 MiB in its next one.
+    assert_eq!(steps, [(0, 1, 1), (1, 1, 3), (0, 2, 3), (1, 2, 4)]);
+    let text = text(&whole, Style::Plain);
+    assert!(
+        text.contains("            0 ") && text.contains(" 0 (2nd time) ") && text.contains(" 1 (2nd time) "),
+        "{text}"
+    );
+    // The number alone is the largest of all its times.
+    for (number, bytes) in [(0, 3), (1, 4)] {
+        assert_eq!(report(&trace, &format!("step:{number}")).at.expect("a moment").bytes, bytes * MIB);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Owns: those commands. Refuses: to sort anything itself: the query says how.
 
-use memscope_core::explorer::{At, Column, Grouping, Row, and_terms, group_term};
+use memscope_core::explorer::{Column, Grouping, Row, and_terms, group_term};
 
 use super::{App, List, Screen};
 use crate::keys::Command;
@@ -48,7 +48,7 @@ impl App {
             Command::GoToStep => {
                 let row = self.steps.selected.checked_sub(self.answer.steps_first);
                 if let Some(step) = row.and_then(|row| self.answer.steps.get(row)) {
-                    self.at = At::Step(step.number);
+                    self.at = self.answer.step(step.number, step.begin);
                 }
             }
             _ if self.screen == Screen::Scopes => self.scopes.turn(nodes),

@@ -103,7 +103,7 @@ impl Held {
         let ends_here = kept < cut.steps.len();
         cut.steps.truncate(kept);
         if let Some(last) = cut.steps.last_mut().filter(|step| step.end.is_none_or(|end| end > at)) {
-            let known = then.steps.iter().find(|step| step.number == last.number);
+            let known = then.steps.iter().find(|step| step.begin == last.begin);
             let running = part.running.get_or_insert_with(|| {
                 let seen = known.cloned().unwrap_or_else(|| last.clone());
                 StepView { end: None, at_end: None, growth: None, ..seen }

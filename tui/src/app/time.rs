@@ -47,7 +47,9 @@ impl App {
         match self.at {
             At::Live => None,
             At::Time(time) | At::Refused(time) => Some(time.0),
-            At::Peak | At::Step(_) => (self.answer.at == self.at).then_some(self.answer.now.state.time.0),
+            At::Peak | At::Step(_) | At::StepFrom(_) => {
+                (self.answer.at == self.at).then_some(self.answer.now.state.time.0)
+            }
         }
     }
 
@@ -115,9 +117,9 @@ impl App {
     /// To the peak of the step before the shown one, or after it.
     pub(super) fn move_step(&mut self, forward: bool) {
         match self.answer.step_beside(self.at, forward) {
-            Some(number) => {
+            Some(step) => {
                 self.window.begin = self.span().start;
-                self.at = At::Step(number);
+                self.at = step;
             }
             None if self.answer.step_marks.is_empty() => self.say("The program has begun no step."),
             None if forward => self.say("This is the last step: there is none after it."),

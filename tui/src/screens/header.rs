@@ -114,7 +114,7 @@ fn moment(app: &App) -> (String, Style) {
         At::Live => ("END", app.palette.strong()),
         At::Peak => ("PEAK OF LIVE", app.palette.accent()),
         At::Time(_) | At::Refused(_) => ("AT", app.palette.accent()),
-        At::Step(_) => ("STEP'S LIVE PEAK", app.palette.accent()),
+        At::Step(_) | At::StepFrom(_) => ("STEP'S LIVE PEAK", app.palette.accent()),
     };
     let mut text = format!("{name} {time}");
     if let Some(step) = now.state.step {

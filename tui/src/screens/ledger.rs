@@ -28,7 +28,7 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, area: Rect) {
     let now = &app.answer.now;
     let at = match app.at {
         At::Peak => " at the peak of live bytes",
-        At::Step(_) => " at the step's peak of live bytes",
+        At::Step(_) | At::StepFrom(_) => " at the step's peak of live bytes",
         At::Live | At::Time(_) | At::Refused(_) => "",
     };
     let sampled = now

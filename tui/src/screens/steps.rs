@@ -32,6 +32,9 @@ const COLUMNS: [Column; 16] = [
     Column { title: "", width: 5, grow: 0, rank: 1, figures: false },
 ];
 
+/// Width of the first column where numbers came again: `12 (34th time)`.
+const REPEATED: u16 = 14;
+
 /// Where its parts are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
@@ -57,7 +60,11 @@ pub(super) fn draw(app: &App, canvas: &mut Canvas, body: Rect) {
         canvas.text(parts.titles.x + 1, parts.titles.y, parts.titles.width - 1, text, canvas.palette.faint());
         return;
     }
-    let placed = table::place(&COLUMNS, parts.titles.x + 1, parts.titles.width.saturating_sub(3));
+    let mut columns = COLUMNS;
+    if answer.steps_repeat {
+        columns[0].width = REPEATED;
+    }
+    let placed = table::place(&columns, parts.titles.x + 1, parts.titles.width.saturating_sub(3));
     table::titles(canvas, &COLUMNS, &placed, parts.titles.y, None);
     // All bars and shapes have the same scale, so that rows can be compared.
     let most = answer.steps.iter().map(|step| step.peak).max().unwrap_or(0);
@@ -84,8 +91,8 @@ fn row(app: &App, canvas: &mut Canvas, placed: &[table::Placed], y: u16, step: &
     for column in placed {
         let (text, style) = match column.index {
             0 => {
-                let current = app.answer.now.state.step == Some(step.number);
-                (step.number.to_string(), if current { canvas.palette.accent() } else { plain })
+                let current = app.answer.is_step_now(app.answer.at, step.number, step.begin, step.end);
+                (step.name(), if current { canvas.palette.accent() } else { plain })
             }
             1 => (units::bytes(step.peak), plain),
             2 => {

@@ -51,7 +51,7 @@ pub struct Steps {
 struct Drawn<'a> {
     answer: &'a Answer,
     theme: Theme,
-    now: Option<u64>,
+    cursor: At,
     most: u64,
 }
 
@@ -76,17 +76,13 @@ impl Steps {
             self.followed = answer.steps_now;
             answer.steps_now.into_iter().for_each(|row| self.table.follow(row));
         }
-        let now = match context.shared.cursor {
-            At::Step(number) => Some(number),
-            _ => answer.now.state.step,
-        };
         let largest = answer.steps.iter().map(|step| step.peak).max().unwrap_or(0);
         let peak = answer.peak.as_ref().map_or(0, |peak| peak.state.rows.live_bytes());
-        let drawn = Drawn { answer, theme: context.theme, now, most: largest.max(peak) };
+        let drawn = Drawn { answer, theme: context.theme, cursor: context.shared.cursor, most: largest.max(peak) };
         match self.table.ui(ui, &drawn, &context.theme) {
             Some(Did::Choose(row) | Did::Open(row)) => {
                 if let Some(step) = step_at(answer, row) {
-                    context.shared.cursor = At::Step(step.number);
+                    context.shared.cursor = answer.step(step.number, step.begin);
                 }
             }
             Some(Did::Sort(_)) | None => {}
@@ -110,7 +106,7 @@ impl Steps {
             let _ = writeln!(
                 text,
                 "{}\t{:.9}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
-                step.number,
+                step.name(),
                 step.begin.0 as f64 / 1e9,
                 known(step.end.map(|end| format!("{:.9}", end.0.saturating_sub(step.begin.0) as f64 / 1e9))),
                 step.peak,
@@ -180,18 +176,19 @@ impl Rows for Drawn<'_> {
     fn label(&self, row: usize) -> Option<String> {
         let step = step_at(self.answer, row)?;
         let leaks = if step.leaks { ", leak" } else { "" };
-        Some(format!("Step {}: live peak {}{leaks}", step.number, units::bytes(step.peak)))
+        Some(format!("Step {}: live peak {}{leaks}", step.name(), units::bytes(step.peak)))
     }
 
     fn is_lit(&self, row: usize) -> bool {
-        step_at(self.answer, row).is_some_and(|step| self.now == Some(step.number))
+        let here = |step: &StepView| self.answer.is_step_now(self.cursor, step.number, step.begin, step.end);
+        step_at(self.answer, row).is_some_and(here)
     }
 
     fn cell(&self, row: usize, column: usize, cell: &Cell<'_>) {
         let Some(step) = step_at(self.answer, row) else { return };
         let (plain, faint) = (self.theme.text(), self.theme.faint());
         let (text, ink) = match column {
-            0 => (step.number.to_string(), plain),
+            0 => (step.name(), plain),
             1 => (units::bytes(step.peak), plain),
             2 => return bars::shares(cell, &step.at_peak, self.most),
             3 => (step.at_end.map_or_else(String::new, units::bytes), plain),
@@ -216,7 +213,7 @@ impl Rows for Drawn<'_> {
 
     fn told(&self, row: usize, ui: &mut Ui) {
         let Some(step) = step_at(self.answer, row) else { return };
-        ui.strong(format!("step {}", step.number));
+        ui.strong(format!("step {}", step.name()));
         ui.label(format!("live peak {}", units::exact(step.peak)));
         if let Some(bytes) = step.at_end {
             ui.label(format!("at its end {}", units::exact(bytes)));

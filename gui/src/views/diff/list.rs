@@ -2,6 +2,8 @@
 //!
 //! Owns: columns and bars. Refuses: to draw rows that are not seen, and to round a row away: all are there, the largest first.
 
+use std::borrow::Cow;
+
 use eframe::egui::accesskit::Role;
 use eframe::egui::{Align2, Color32, FontId, Rect, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2};
 use memscope_core::Category;
@@ -19,7 +21,7 @@ const NAMES: f32 = 170.0;
 
 /// A row on the screen.
 enum Row<'a> {
-    Title(&'static str),
+    Title(Cow<'static, str>),
     Change { change: &'a Change, name: String, leads: Option<Selection>, colour: Option<Category> },
 }
 
@@ -32,7 +34,11 @@ fn rows(diff: &Diff) -> Vec<Row<'_>> {
         Row::Change { change, name: change.name.clone(), leads, colour: category }
     }));
     rows.extend(diff.ledger.iter().map(plain));
-    rows.push(Row::Title("By scope, of those scopes alone"));
+    if let Some(remark) = diff.without_lists() {
+        rows.push(Row::Title(remark.into()));
+        return rows;
+    }
+    rows.push(Row::Title("By scope, of those scopes alone".into()));
     rows.extend(diff.by_scope.iter().map(|change| {
         let outside = change.name.is_empty();
         let name = if outside { "outside all scopes".to_owned() } else { change.name.clone() };
@@ -40,9 +46,13 @@ fn rows(diff: &Diff) -> Vec<Row<'_>> {
         Row::Change { change, name, leads, colour: None }
     }));
     match &diff.by_line {
-        None => rows.push(Row::Title("No lines of the program were recorded (memscope run --stacks python, native)")),
+        None => {
+            rows.push(Row::Title(
+                "No lines of the program were recorded (memscope run --stacks python, native)".into(),
+            ));
+        }
         Some(lines) => {
-            rows.push(Row::Title("By line of the program"));
+            rows.push(Row::Title("By line of the program".into()));
             rows.extend(lines.iter().map(|change| {
                 let name = if change.name.is_empty() { "no line recorded".to_owned() } else { change.name.clone() };
                 Row::Change { change, name, leads: None, colour: None }
@@ -82,8 +92,8 @@ pub fn ui(ui: &mut Ui, context: &mut ViewContext<'_>, diff: &Diff) {
             let painter = ui.painter_at(rect);
             let (change, name, leads, colour) = match row {
                 Row::Title(title) => {
-                    painter.text(rect.left_center(), Align2::LEFT_CENTER, *title, font.clone(), theme.accent());
-                    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, *title));
+                    painter.text(rect.left_center(), Align2::LEFT_CENTER, title, font.clone(), theme.accent());
+                    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, title.as_ref()));
                     continue;
                 }
                 Row::Change { change, name, leads, colour } => (change, name, leads, colour),

@@ -4,7 +4,7 @@
 
 use eframe::egui::accesskit::Role;
 use eframe::egui::{Align2, Color32, FontId, Painter, Rect, Sense, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2};
-use memscope_core::explorer::{Answer, At, PhaseSpan, StepSpan, Target, WindowView};
+use memscope_core::explorer::{Answer, PhaseSpan, StepSpan, Target, WindowView};
 use memscope_core::journal::entry::Nanoseconds;
 use memscope_core::report::units;
 
@@ -107,8 +107,9 @@ fn hatch(painter: &Painter, rect: Rect, ink: Color32) {
 /// Draws steps alone into a line; a click on one puts the cursor, and chooses its time.
 pub fn steps(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, line: Rect, window: &WindowView) {
     let shades = [0.10, 0.20];
-    for StepSpan { number, begin, end } in &window.steps {
+    for StepSpan { number, turn, begin, end } in &window.steps {
         let text = |width: f32| match width {
+            120.0.. => format!("step {}", units::step(*number, *turn)),
             60.0.. => format!("step {number}"),
             _ => number.to_string(),
         };
@@ -116,7 +117,7 @@ pub fn steps(ui: &Ui, context: &mut ViewContext<'_>, chart: &Chart, line: Rect, 
         let span = Span::between(begin.0, end.map_or(context.answer.session.last_time.0, |end| end.0));
         let Some(rect) = band(ui.painter(), chart, line, span, colour, context.theme.faint(), text) else { continue };
         if clicked(ui, rect, line) {
-            context.shared.cursor = At::Step(*number);
+            context.shared.cursor = context.answer.step(*number, *begin);
             context.shared.range = Some(span);
         }
     }
@@ -221,7 +222,7 @@ pub fn under(window: &WindowView, time: u64) -> Vec<String> {
     let steps = window.steps.iter().filter(|step| within(step.begin.0, step.end.map(|end| end.0)));
     let named = window.phases.iter().filter(|phase| !phase.name.is_empty());
     let phases = named.filter(|phase| within(phase.begin.0, phase.end.map(|end| end.0)));
-    let steps = steps.map(|step| format!("step {}", step.number));
+    let steps = steps.map(|step| format!("step {}", units::step(step.number, step.turn)));
     let length = |phase: &PhaseSpan| match phase.end {
         Some(end) => format!(", {}", panels::length(end.0 - phase.begin.0)),
         None => String::new(),

@@ -182,12 +182,14 @@ impl Page {
             return;
         }
         self.title("Steps");
-        self.line("        step        begin    peak live  mostly                 live at its end");
+        // Numbers that come again take more room.
+        let wide = steps.iter().map(|step| step.name().len()).max().unwrap_or(0).max(10);
+        self.line(format!("  {:>wide$}        begin    peak live  mostly                 live at its end", "step"));
         let (first, last) = STEPS;
         for (position, step) in steps.iter().enumerate() {
             if steps.len() > first + last + 1 && position >= first && position < steps.len() - last {
                 if position == first {
-                    self.line(format!("         ...   ({} more steps)", steps.len() - first - last));
+                    self.line(format!("  {:>wide$}   ({} more steps)", "...", steps.len() - first - last));
                 }
                 continue;
             }
@@ -196,8 +198,8 @@ impl Page {
             let most =
                 most.map_or(String::new(), |(name, value)| format!("{name} {:.0} %", share(value, step.peak.bytes)));
             self.line(format!(
-                "  {:>10} {:>12} {:>12}  {most:<18} {:>19}",
-                step.step,
+                "  {:>wide$} {:>12} {:>12}  {most:<18} {:>19}",
+                step.name(),
                 time(step.begin_s),
                 bytes(step.peak.bytes),
                 step.live_at_end.map_or("(did not end)".to_owned(), bytes)

@@ -44,6 +44,9 @@ impl Page {
             let name = device.and_then(|device| device.name.as_ref()).map_or(String::new(), |name| format!("{name}, "));
             self.line(format!("  on {}", fit(&format!("{name}{}", at.device), WIDTH - 5)));
         }
+        if at.bytes == 0 && at.ledger.rows.reserved == 0 {
+            self.line("  Nothing is allocated at that moment.");
+        }
         self.line("");
         for (name, value) in at.by_category.named() {
             if value > 0 {

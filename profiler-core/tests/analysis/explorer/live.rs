@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::ended;
 use crate::deeds::{Deed, UUIDS, deed, key, plain, session, sums};
-use crate::reference::{Life, Place, Sums, When, World};
+use crate::reference::{Life, Numbered, Place, Sums, When, World};
 
 pub const FRESH: Limits = Limits { pace: 0, ..Limits::NONE };
 
@@ -321,7 +321,8 @@ fn compare_past(explorer: &mut Explorer, entries: &[Entry]) -> Result<(), TestCa
     for uuid in UUIDS {
         let Some(position) = first.devices.iter().position(|device| plain(&device.uuid) == key(uuid)) else { continue };
         let target = Target::Device(position as u16);
-        let history = world.history(&Place::Device(key(uuid)));
+        let place = Place::Device(key(uuid));
+        let (history, begun) = (world.history(&place), world.steps_of(&place));
         let answer = ask(explorer, target, At::Peak);
         let largest = history.iter().map(|(_, sums, _, _)| sums.live_bytes()).max().unwrap_or(0);
         let peak = answer.peak.as_ref();
@@ -339,17 +340,24 @@ fn compare_past(explorer: &mut Explorer, entries: &[Entry]) -> Result<(), TestCa
         let drawn = answer.series.buckets.iter().map(|bucket| bucket.live.iter().sum::<u64>()).max().unwrap_or(0);
         prop_assert!(drawn == largest || world.lives.iter().any(|life| life.held_blocks), "{} {}", drawn, largest);
         for step in &answer.steps {
-            let within = history.iter().filter(|(_, _, number, _)| *number == Some(step.number));
-            let largest = within.map(|(_, sums, _, _)| sums.live_bytes()).max();
-            prop_assert_eq!(Some(step.peak), largest, "step {}", step.number);
+            let largest = |is_meant: &dyn Fn(Numbered) -> bool| {
+                let within = history.iter().filter(|(_, _, there, _)| there.is_some_and(is_meant));
+                within.map(|(_, sums, _, _)| sums.live_bytes()).max()
+            };
+            let own = |there: Numbered| there == (step.number, step.turn);
+            prop_assert_eq!(Some(step.peak), largest(&own), "step {}", step.name());
             let part = Part::Device(key(uuid));
-            let born = world
-                .lives
-                .iter()
-                .filter(|life| life.step == Some(step.number) && !life.outside && part.has(&world, life));
-            prop_assert_eq!(step.allocations, born.count() as u64);
+            let within =
+                |birth: When| begun.iter().rfind(|(when, _)| *when <= birth).is_some_and(|(_, there)| own(*there));
+            let born = world.lives.iter().filter(|life| within(life.birth) && !life.outside && part.has(&world, life));
+            prop_assert_eq!(step.allocations, born.count() as u64, "step {}", step.name());
             let then = ask(explorer, target, At::Step(step.number));
-            prop_assert_eq!(then.now.state.rows.live_bytes(), step.peak);
+            let of_number = largest(&|there: Numbered| there.0 == step.number);
+            prop_assert_eq!(Some(then.now.state.rows.live_bytes()), of_number, "step {}", step.number);
+            if answer.steps.iter().filter(|other| other.begin == step.begin).count() == 1 {
+                let then = ask(explorer, target, At::StepFrom(step.begin));
+                prop_assert_eq!(then.now.state.rows.live_bytes(), step.peak, "step {}", step.name());
+            }
         }
     }
     let last = first.session.last_time.0;

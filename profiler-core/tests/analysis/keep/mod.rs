@@ -254,7 +254,7 @@ proptest! {
         prop_assert_eq!((live, short.host().live_bytes()), (sums.live, sums.host_live));
         // Against the whole profile: everything that is told without asking for a moment.
         let says = |profile: &Profile| plain(profile.report(Instant::Peak).expect("a report"));
-        let (mut said, mut expected) = (says(&kept), says(&full));
+        let (mut said, mut expected) = (says(kept), says(full));
         if let Some(summed) = &report.kept {
             // The end may lie before the last sums: then it is told in figures alone.
             let begin = summed.spans.last().expect("the end").begin_s;
@@ -298,7 +298,7 @@ proptest! {
                 rows.sort_unstable();
                 rows
             };
-            prop_assert_eq!(rows(&short), rows(&whole));
+            prop_assert_eq!(rows(short), rows(whole));
         }
         // As views open both profiles.
         let query = Query { at: At::Live, steps: 0..1000, rows: Some(RowsQuery { window: 0..1000, ..RowsQuery::default() }), ..Query::default() };
@@ -306,7 +306,7 @@ proptest! {
             let answer = Explorer::of_profile(profile).expect("opened").answer(&query);
             (answer.peak.map(|peak| (peak.state.rows, peak.state.time)), answer.steps_total, answer.session.allocations, answer.rows.map(|rows| rows.total))
         };
-        prop_assert_eq!(told(&kept), told(&full));
+        prop_assert_eq!(told(kept), told(full));
     }
 
     /// Whatever comes late, is refused, holds blocks or ends: sums of now, totals and what lives are exact, and nothing panics.
@@ -321,15 +321,15 @@ proptest! {
         let deeds: Vec<_> = deeds.into_iter().filter(|(_, _, _, deed)| !refused(deed)).collect();
         let Twice { short, whole, kept, full, .. } = &twice(&session(&deeds, true), keep, cut);
         let sums = |model: &Model| model.devices().map(|device| (device.rows, device.managed)).collect::<Vec<_>>();
-        prop_assert_eq!(sums(&short), sums(&whole));
+        prop_assert_eq!(sums(short), sums(whole));
         prop_assert_eq!(short.host(), whole.host());
         prop_assert_eq!(short.progress(), whole.progress());
         let report = |profile: &Profile| profile.report(Instant::Peak).expect("a report");
-        prop_assert_eq!(report(&kept).totals, report(&full).totals);
-        for (of_kept, of_whole) in report(&kept).devices.iter().zip(&report(&full).devices) {
+        prop_assert_eq!(report(kept).totals, report(full).totals);
+        for (of_kept, of_whole) in report(kept).devices.iter().zip(&report(full).devices) {
             prop_assert_eq!(&of_kept.ledger_at_end.rows, &of_whole.ledger_at_end.rows);
         }
-        let _ = Explorer::of_profile(&kept).expect("opened").answer(&Query::default());
+        let _ = Explorer::of_profile(kept).expect("opened").answer(&Query::default());
     }
 }
 

@@ -142,13 +142,13 @@ const CHANGE_BYTES: usize = 3;
 /// The JSON with some values changed: numbers to others, everything else to nothing.
 pub fn changed(sound: &Value, changes: &[u8]) -> Vec<u8> {
     let mut json = sound.clone();
+    let mut values = Vec::new();
+    leaves(&mut json, &mut values);
     for change in changes.chunks_exact(CHANGE_BYTES) {
-        let mut values = Vec::new();
-        leaves(&mut json, &mut values);
         let (which, count) = (usize::from(change[0]) | usize::from(change[1] & 0x7f) << 8, values.len().max(1));
         let which = if change[1] & 0x80 == 0 { which % count } else { count - 1 - which % count };
-        if let Some(value) = values.into_iter().nth(which) {
-            *value = if value.is_number() { number(change[2]).into() } else { Value::Null };
+        if let Some(value) = values.get_mut(which) {
+            **value = if value.is_number() { number(change[2]).into() } else { Value::Null };
         }
     }
     serde_json::to_vec(&json).expect("JSON")

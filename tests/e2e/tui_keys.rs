@@ -433,7 +433,7 @@ fn every_key_of_dialogs_and_entries_does_what_the_help_says() {
 #[test]
 fn palettes_follow_one_another() {
     let dashboard = Dashboard::start();
-    dashboard.press(" ");
+    dashboard.until("paused", " ", |text| (!text.contains("PAUSED")).then(String::new));
     dashboard.still();
     let first = dashboard.screen.colours();
     dashboard.press("c");

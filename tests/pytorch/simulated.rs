@@ -69,7 +69,10 @@ fn a_layer_and_adam_take_what_arithmetic_says() {
 /// The largest sum of what lived at once on the device, of PyTorch's blocks or else of the driver's allocations. What PyTorch counts
 /// of the driver's pool is whole units of 512 bytes for each allocation.
 fn largest(run: &Run, blocks: bool) -> u64 {
-    let wanted = run.model.allocations().iter().filter(|one| one.on_device() && one.is(flag::BLOCK) == blocks);
+    // What a pool keeps beyond its allocations is no allocation.
+    let others = flag::BLOCK | flag::POOL_RESERVE;
+    let kind = if blocks { flag::BLOCK } else { 0 };
+    let wanted = run.model.allocations().iter().filter(|one| one.on_device() && one.flags & others == kind);
     let mut changes: Vec<(u64, i64)> = Vec::new();
     for one in wanted {
         let bytes = one.bytes.next_multiple_of(512) as i64;

@@ -249,7 +249,7 @@ fn why(process: &Path, program: &Path, maps: &str, logs: &Path) -> Option<Why> {
     if maps.is_empty() || has_library {
         return None;
     }
-    if let Some(obstacle) = preflight::obstacle_of_running(&process.join("exe"), program) {
+    if let Some(obstacle) = preflight::format(&process.join("exe"), program) {
         return Some(Why::Obstacle(obstacle));
     }
     // Arguments and environment come into sight together, and go together. A program that has just begun or ended has neither.

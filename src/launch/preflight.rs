@@ -24,7 +24,8 @@ const MAX_INTERPRETERS: usize = 4;
 /// A sentence that says why the interposer will not load into what `command` starts, if there is a reason that can be seen.
 pub fn obstacle(command: &[OsString]) -> Option<String> {
     launchers::chain(command).iter().find_map(|command| {
-        let of_program = file(command.first()?).and_then(|(path, content)| of_file(&path, &path, &content));
+        let of_program = file(command.first()?)
+            .and_then(|(path, content)| privileges(&path, &path).or_else(|| format_of(&path, &content)));
         of_program.or_else(|| {
             let executed = launchers::executed(command)?;
             let by = executed.emptied_by?;
@@ -37,13 +38,9 @@ pub fn obstacle(command: &[OsString]) -> Option<String> {
     })
 }
 
-/// The same for a running program: `executable` is its file, however it is reached, and `shown` what it is called.
-pub fn obstacle_of_running(executable: &Path, shown: &Path) -> Option<String> {
-    of_file(executable, shown, &read(executable)?)
-}
-
-fn of_file(path: &Path, shown: &Path, content: &[u8]) -> Option<String> {
-    privileges(path, shown).or_else(|| format_of(shown, content))
+/// Why no library is preloaded into the program in the file `executable`, which is called `shown`, whoever runs it.
+pub fn format(executable: &Path, shown: &Path) -> Option<String> {
+    format_of(shown, &read(executable)?)
 }
 
 /// True for a program whose loader would end it because what is at `preload` does not fit: one of an old glibc, and musl's where the

@@ -103,13 +103,13 @@ pub struct RecordArguments {
 
     /// Say at once when more of a device is used than this: a share of its memory (90%) or a size (20GiB). Several, joined by
     /// commas; off for none, whatever the configuration says.
-    #[arg(long, value_name = "SHARE|SIZE")]
+    #[arg(long, value_name = "SHARE|SIZE", allow_hyphen_values = true)]
     pub alert: Option<Alerts>,
 
     /// Keep only a part of a long run allocation by allocation, and sums of the whole: its end (last:10m, last:500000
     /// allocations), steps (steps:100..200, either end may be left away), or the last step and those of the largest use (peaks).
     /// Disk and memory then stay bounded. all keeps all, whatever the configuration says.
-    #[arg(long, value_name = "WHAT")]
+    #[arg(long, value_name = "WHAT", allow_hyphen_values = true)]
     pub keep: Option<Keeping>,
 
     /// Say nothing but errors: no progress, no summary.

@@ -7,13 +7,12 @@
 //! Owns: the note, its pace, and the line of [`Work`], which has the terminal for itself. Refuses: to move, clear or colour anything of the program's.
 
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use memscope_core::allocation::Progress;
+use memscope_core::profile::Reading;
 use memscope_core::report::units::{bytes, grouped};
 
 /// Time between two lines.
@@ -87,17 +86,42 @@ pub struct Work {
 }
 
 struct Shared {
-    what: Mutex<Option<&'static str>>,
+    /// `None` when all is done.
+    doing: Mutex<Option<Doing>>,
     changed: Condvar,
-    /// Events so far; 0 where they are not counted.
-    events: AtomicU64,
+}
+
+/// A part of the work, and how far it is.
+struct Doing {
+    what: &'static str,
+    /// So many of these so far; 0 where they are not counted.
+    counted: Arc<Reading>,
+    things: &'static str,
+    /// How many there are; 0 where that is not known.
+    all: u64,
+}
+
+impl Doing {
+    fn new(what: &'static str, things: &'static str, all: u64) -> Doing {
+        Doing { what, counted: Arc::default(), things, all }
+    }
+
+    /// `making the report … 3,000 of 10,000 changes`.
+    fn text(&self) -> String {
+        let Doing { what, things, .. } = self;
+        match (self.counted.count(), self.all) {
+            (0, _) => format!("{what} …"),
+            (count, 0) => format!("{what} … {} {things},", grouped(count)),
+            (count, all) => format!("{what} … {} of {} {things},", grouped(count.min(all)), grouped(all)),
+        }
+    }
 }
 
 impl Work {
     /// Says nothing where there is no terminal.
     pub fn begin(what: &'static str) -> Work {
-        let shared =
-            Arc::new(Shared { what: Mutex::new(Some(what)), changed: Condvar::new(), events: AtomicU64::new(0) });
+        let doing = Mutex::new(Some(Doing::new(what, "events", 0)));
+        let shared = Arc::new(Shared { doing, changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
         let tell = move || of_thread.tell();
         // Without a thread there is no line.
@@ -107,19 +131,28 @@ impl Work {
 
     /// What comes next.
     pub fn goes_on(&self, what: &'static str) {
-        *self.shared.what() = Some(what);
-        self.shared.events.store(0, Relaxed);
+        self.goes_on_with(what, "", 0);
     }
 
-    /// How many events were read of it.
-    pub fn read(&self, events: u64) {
-        self.shared.events.store(events, Relaxed);
+    /// What comes next, of which so many things are to be counted.
+    pub fn goes_on_with(&self, what: &'static str, things: &'static str, all: u64) -> Arc<Reading> {
+        let doing = Doing::new(what, things, all);
+        let counted = Arc::clone(&doing.counted);
+        *self.shared.doing() = Some(doing);
+        counted
+    }
+
+    /// So many more events were read.
+    pub fn count(&self, events: u64) {
+        if let Some(doing) = &*self.shared.doing() {
+            doing.counted.add(events);
+        }
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        *self.shared.what() = None;
+        *self.shared.doing() = None;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join(); // it writes a line, and cannot fail
@@ -128,25 +161,39 @@ impl Drop for Work {
 }
 
 impl Shared {
-    fn what(&self) -> MutexGuard<'_, Option<&'static str>> {
-        self.what.lock().unwrap_or_else(PoisonError::into_inner)
+    fn doing(&self) -> MutexGuard<'_, Option<Doing>> {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self) {
         let begin = Instant::now();
         let mut shown = false;
         loop {
-            let waited = self.changed.wait_timeout_while(self.what(), PACE, |what| what.is_some());
-            let Some(what) = *waited.unwrap_or_else(PoisonError::into_inner).0 else { break };
-            let events = match self.events.load(Relaxed) {
-                0 => String::new(),
-                events => format!(" {} events,", grouped(events)),
-            };
+            let waited = self.changed.wait_timeout_while(self.doing(), PACE, |doing| doing.is_some());
+            let Some(text) = waited.unwrap_or_else(PoisonError::into_inner).0.as_ref().map(Doing::text) else { break };
             let seconds = begin.elapsed().as_secs();
-            shown |= write!(std::io::stderr(), "\r\x1b[2mmemscope: {what} …{events} {seconds} s\x1b[0m\x1b[K").is_ok();
+            shown |= write!(std::io::stderr(), "\r\x1b[2mmemscope: {text} {seconds} s\x1b[0m\x1b[K").is_ok();
         }
         if shown {
             let _ = write!(std::io::stderr(), "\r\x1b[K"); // a terminal that is gone shows nothing
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Doing;
+
+    #[test]
+    fn how_far_it_is_is_told_of_how_much_where_that_is_known() {
+        let (reading, making) = (Doing::new("reading", "events", 0), Doing::new("making", "changes", 12_000));
+        assert_eq!(reading.text(), "reading …");
+        for doing in [&reading, &making] {
+            doing.counted.add(2_048);
+        }
+        assert_eq!(reading.text(), "reading … 2,048 events,");
+        assert_eq!(making.text(), "making … 2,048 of 12,000 changes,");
+        making.counted.add(10_240);
+        assert_eq!(making.text(), "making … 12,000 of 12,000 changes,");
     }
 }

@@ -19,7 +19,7 @@ use memscope_wire::protocol::{self, Memory};
 use memscope_wire::{Event, LogHeader, env};
 
 use crate::state::State;
-use crate::{clock, framework, log, system, table, thread};
+use crate::{beginning, clock, framework, log, system, table, thread};
 
 /// Where the descriptor is moved to: below the usual soft limit of 1024, above what programs reach.
 const LOWEST_DESCRIPTOR: c_int = 960;
@@ -347,6 +347,7 @@ unsafe fn fill_header(log: *mut LogHeader, state: &State, name: &Name, exec_coun
         (*log).capacity = state.capacity.load(Relaxed);
         (*log).first_ticks = ticks;
         (*log).first_nanoseconds = nanoseconds;
+        (*log).began_nanoseconds = beginning::of_program(start_time, nanoseconds);
         (*log).realtime_nanoseconds = clock::nanoseconds(libc::CLOCK_REALTIME);
         (*log).boot_id = boot_id();
         (*log).executable_bytes = system::read_link(c"/proc/self/exe", &mut (*log).executable) as u32;

@@ -31,6 +31,7 @@
 //! | `log.rs` | claims a slot, writes it, commits it; grows the file |
 //! | `state.rs` | the page that a forked child does not inherit, and how a log is opened in it |
 //! | `confinement.rs` | the exported, naked `prctl`: programs that filter their system calls |
+//! | `beginning.rs` | when the program began |
 //! | `creation.rs` | the file: its name, its mapping, its header |
 //! | `marks.rs` | that the library was loaded, and that one was opened which passes it by: what is left where there is no log |
 //! | `thread.rs` | the thread's own words: its id, and whether it is inside a hook |
@@ -52,6 +53,7 @@ compile_error!(
 
 mod api;
 mod before;
+mod beginning;
 mod callables;
 mod clock;
 mod confinement;

@@ -8,6 +8,7 @@
 //! only when what was in it is in the file: at whatever moment memscope is killed, an event is in the journal, or in the
 //! log, or in both, and slots tell them apart.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::journal::Writer;
-use crate::journal::entry::{Entry, Nanoseconds, Seen, SessionEnd, WithoutLogs};
+use crate::journal::entry::{Entry, Nanoseconds, Seen, SessionEnd, Survivor, WithoutLogs};
 use crate::journal::format::MAX_RECORDS;
 use crate::keep::Parts;
 use crate::session::{Reader, SessionFolder};
@@ -41,7 +42,12 @@ pub struct Options {
     pub reader: Option<Reader>,
     /// Size of a segment of the journal, in bytes, where not everything is kept.
     pub segment_bytes: u64,
+    /// Tells which processes of the program still run, those without a log too; asked once, at the end.
+    pub outlived: Option<Outlived>,
 }
+
+/// See [`Options::outlived`].
+pub type Outlived = Box<dyn FnOnce() -> Vec<u32> + Send>;
 
 /// Default of [`Options::segment_bytes`]: what is dropped is dropped in such parts.
 pub const SEGMENT_BYTES: u64 = 8 << 20;
@@ -55,6 +61,7 @@ impl Default for Options {
             telemetry: None,
             reader: None,
             segment_bytes: SEGMENT_BYTES,
+            outlived: None,
         }
     }
 }
@@ -103,7 +110,7 @@ pub struct Summary {
     /// Faults that the interposer counted.
     pub faults: u64,
     /// Processes that still ran when the recording ended; what they did later is missing.
-    pub outlived: Vec<u32>,
+    pub outlived: Vec<Survivor>,
     /// What else the user should know, as sentences.
     pub notices: Vec<String>,
 }
@@ -331,7 +338,11 @@ impl Recording {
         self.source.missing(&refusals).into_iter().for_each(|notice| self.notice(notice));
         let refusals = source::named(&refusals);
         let without_logs = self.source.without_logs().map(|told| WithoutLogs { signal, seen, ..told });
-        self.entries.push(Entry::End(SessionEnd { time, exit_status, refusals, without_logs }));
+        let told = self.options.outlived.take().map_or_else(Vec::new, |outlived| outlived());
+        let pids: BTreeSet<u32> = self.source.running().into_iter().chain(told).collect();
+        let outlived: Vec<Survivor> = pids.into_iter().map(Survivor::of).collect();
+        self.summary.outlived.clone_from(&outlived);
+        self.entries.push(Entry::End(SessionEnd { time, exit_status, refusals, without_logs, outlived }));
         self.write()?;
         if let Err(error) = self.folder.mark_finished(exit_status) {
             self.notice(error.to_string());
@@ -340,7 +351,6 @@ impl Recording {
         let mut summary = std::mem::take(&mut self.summary);
         summary.uncommitted = counters.uncommitted;
         summary.faults = counters.faults;
-        summary.outlived = self.source.running();
         Ok(summary)
     }
 

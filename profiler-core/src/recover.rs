@@ -148,7 +148,8 @@ fn drain(folder: &SessionFolder, writer: &mut Writer, seen: &mut Seen, recovery:
         let refusals = source.refusals();
         recovery.notices.extend(source.missing(&refusals));
         let refusals = source::named(&refusals);
-        let end = SessionEnd { time: seen.last, exit_status: None, refusals, without_logs: source.without_logs() };
+        let (time, without_logs) = (seen.last, source.without_logs());
+        let end = SessionEnd { time, refusals, without_logs, ..SessionEnd::default() };
         writer.push(&Entry::End(end))?;
         seen.ended = true;
     }
@@ -205,6 +206,11 @@ impl Entries {
     /// What was wrong with the logs, as sentences.
     pub fn notices(&self) -> &[String] {
         &self.notices
+    }
+
+    /// Why processes have no logs, and how many each, as the end of the session would say it: what is known once the logs are read.
+    pub fn refusals(&self) -> Vec<(String, u32)> {
+        self.source.as_ref().map_or_else(Vec::new, |source| source::named(&source.refusals()))
     }
 
     /// How the journal ends.

@@ -21,6 +21,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
+use memscope_wire::log::READER_FILE;
 use rustix::fs::{Access, access, statvfs};
 use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,9 @@ pub enum State {
     /// Its memscope died: [`crate::recover`] completes the journal.
     Broken,
 }
+
+/// The file of the simulated device's state, beside the logs.
+pub const SIMULATOR_FILE: &str = "simulator.state";
 
 /// A session folder that exists.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -264,15 +268,17 @@ impl SessionFolder {
     ///
     /// Errors: [`Error::Io`]; [`Error::Format`] when `logs` leads to a folder that memscope did not make.
     pub fn remove_logs(&self) -> Result<()> {
+        self.remove_logs_by(remove_tree)
+    }
+
+    fn remove_logs_by(&self, remove: impl Fn(&Path) -> Result<()>) -> Result<()> {
         let logs = self.path.join("logs");
         let Ok(target) = fs::read_link(&logs) else { return remove_tree(&logs) };
         // The link is followed only to a folder of this user that this very session made.
         let id = self.manifest()?.id;
         let is_ours = target.file_name().is_some_and(|name| name.to_str() == Some(&shared_name(&id)));
         match fs::symlink_metadata(&target) {
-            Ok(metadata) if is_ours && metadata.is_dir() && metadata.uid() == getuid().as_raw() => {
-                remove_tree(&target)?
-            }
+            Ok(metadata) if is_ours && metadata.is_dir() && metadata.uid() == getuid().as_raw() => remove(&target)?,
             Ok(_) => {
                 return Err(Error::format(&logs, format!("leads to {}, not to this session's logs", target.display())));
             }
@@ -285,6 +291,26 @@ impl SessionFolder {
     ///
     /// Errors: [`Error::Io`]; nothing is removed where the folder cannot be.
     pub fn remove(self) -> Result<()> {
+        self.remove_by(remove_tree)
+    }
+
+    /// The same while processes of the session run on, on a simulated device: what they need of it stays in shared memory, as logs
+    /// that are left of a session, and so does the word that nobody reads logs.
+    ///
+    /// Errors: those of [`SessionFolder::remove`].
+    pub fn remove_around_the_device(self) -> Result<()> {
+        let stays = [SIMULATOR_FILE, READER_FILE, "session"];
+        self.remove_by(|logs| {
+            for entry in fs::read_dir(logs).map_err(Error::io("read the folder", logs))?.flatten() {
+                if !stays.iter().any(|name| entry.file_name() == *name) {
+                    remove_file(&entry.path())?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn remove_by(self, remove_logs: impl Fn(&Path) -> Result<()>) -> Result<()> {
         let manifest = self.manifest()?;
         // In a folder that may only be read the logs alone would go.
         self.write_manifest(&manifest)?;
@@ -292,7 +318,7 @@ impl SessionFolder {
             access(needed, Access::WRITE_OK)
                 .map_err(|error| Error::io("remove from the folder", needed)(error.into()))?;
         }
-        self.remove_logs()?;
+        self.remove_logs_by(remove_logs)?;
         // A folder without its manifest is no session: it goes last.
         for entry in fs::read_dir(&self.path).map_err(Error::io("read the folder", &self.path))?.flatten() {
             let path = entry.path();

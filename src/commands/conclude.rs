@@ -18,6 +18,7 @@ use memscope_core::report::{self, Report};
 use memscope_core::session::{SessionFolder, State};
 
 use crate::arguments::RecordArguments;
+use crate::commands::run::outlived;
 use crate::output::{Failure, say, shell_word, style, write_own};
 use crate::progress::Work;
 
@@ -136,7 +137,6 @@ pub fn check_written(profile: &Path) -> Result<()> {
 /// The model of a session, whatever its state. `work` is told how far it is read.
 pub fn model_of(folder: &SessionFolder, work: Option<&Work>) -> Result<Model> {
     let mut model = Model::with_symbols();
-    let mut events = 0;
     let mut entries = recover::entries(folder)?;
     let mut damage = Vec::new();
     for entry in entries.by_ref() {
@@ -144,14 +144,14 @@ pub fn model_of(folder: &SessionFolder, work: Option<&Work>) -> Result<Model> {
             Ok(entry) => {
                 model.apply(&entry);
                 if let (Entry::Records { records, .. }, Some(work)) = (&entry, work) {
-                    events += records.len() as u64;
-                    work.read(events);
+                    work.count(records.len() as u64);
                 }
             }
             Err(memscope_core::Error::Format { what, .. }) => damage.push(what),
             Err(error) => return Err(error.into()),
         }
     }
+    model.refusals(entries.refusals());
     damage.extend(entries.notices().iter().cloned());
     if let Tail::Truncated { offset } = entries.tail() {
         damage.push(format!("the journal ends in a torn entry at offset {offset}"));
@@ -190,7 +190,12 @@ pub fn conclude(
         fs::rename(folder.transcript(), path).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if folder.state()? == State::Finished {
-        folder.clone().remove()?;
+        // Whoever runs on may not have begun to use its device yet.
+        if model.session().simulated.is_some() && !outlived(folder.path()).is_empty() {
+            folder.clone().remove_around_the_device()?;
+        } else {
+            folder.clone().remove()?;
+        }
     }
     drop(work);
     if !arguments.quiet {

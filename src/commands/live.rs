@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use memscope_core::explorer::{Follower, Limits};
-use memscope_core::recorder::{self, Recorder};
+use memscope_core::recorder::Recorder;
 use memscope_core::session::SessionFolder;
 use memscope_core::telemetry::Poller;
 use memscope_tui::app::Left;
@@ -127,7 +127,7 @@ fn begin(
             return Err(error);
         }
     };
-    let options = recorder::Options { telemetry: Some(Poller::start(telemetry)), reader, ..Default::default() };
+    let options = run::options(Poller::start(telemetry), reader, &folder);
     // That memory is out stands on the dashboard, and in the report that comes after it.
     let (alert, mut alarm) = Alert::start(&folder, true, &session.alerts);
     let listener = run::listener_of(None, move |entry| alarm.hear(entry));
@@ -173,7 +173,7 @@ fn conduct(
         let recorded = recorder.and_then(|recorder| recorder.finish(run::as_recorded(ended, lookout)));
         alert.finish();
         match recorded {
-            Ok(summary) => run::report_notices(&summary, &run::outlived(folder.path()), arguments.quiet),
+            Ok(summary) => run::report_notices(&summary, ended, arguments.device.is_some(), arguments.quiet),
             Err(error) => complain(&error.to_string()),
         }
         if let Some(trouble) = moved.trouble {

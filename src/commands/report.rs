@@ -64,8 +64,8 @@ fn open(source: &Path, at: Instant) -> Result<(SessionInfo, Report)> {
         let session = folder.manifest()?.session;
         let work = Work::begin("reading the session");
         let model = conclude::model_of(&folder, Some(&work))?;
-        work.goes_on("making the report");
-        return Ok((session, model.report(at)?));
+        let counted = work.goes_on_with("making the report", "changes", model.changes());
+        return Ok((session, model.report_counted(at, &counted)?));
     }
     conclude::check_written(source)?;
     let profile = Profile::open(source)?;

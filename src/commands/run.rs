@@ -3,7 +3,7 @@
 //! Owns: the order of things. What can be refused is refused before the program starts; after that, no fault of memscope
 //! changes the program's status, and the session stays on disk until its profile is written.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use memscope_core::explorer::{Explorer, Limits};
-use memscope_core::journal::entry::{Entry, SessionInfo};
+use memscope_core::journal::entry::{self, Entry, SessionInfo, Survivor};
 use memscope_core::recorder::{self, Listener, Recorder};
 use memscope_core::report::units;
-use memscope_core::session::SessionFolder;
+use memscope_core::session::{Reader, SessionFolder};
 use memscope_core::telemetry::{self, Poller};
 
 use crate::alert::Alert;
@@ -173,7 +173,7 @@ fn start(
     let (listener, live) = live_model(Line::new(arguments.quiet));
     let listener = listener_of(listener, move |entry| alarm.hear(entry));
     let telemetry = Poller::start(telemetry_of(arguments, libraries, session));
-    let options = recorder::Options { telemetry: Some(telemetry), reader, ..recorder::Options::default() };
+    let options = options(telemetry, reader, folder);
     let recorder = Recorder::start(folder, options, Some(listener));
 
     let ended = signals::wait(child.id(), witness).or_else(|_| child.wait()).context("cannot wait for the program")?;
@@ -183,10 +183,18 @@ fn start(
     }
     alert.finish();
     match recorded {
-        Ok(summary) => report_notices(&summary, &outlived(folder.path()), arguments.quiet),
+        Ok(summary) => report_notices(&summary, ended, arguments.device.is_some(), arguments.quiet),
         Err(error) => complain(&error.to_string()),
     }
     Ok(ended)
+}
+
+/// How the recorder records.
+pub(super) fn options(telemetry: Poller, reader: Option<Reader>, folder: &SessionFolder) -> recorder::Options {
+    let session = folder.path().to_path_buf();
+    let outlived: recorder::Outlived = Box::new(move || outlived(&session));
+    let default = recorder::Options::default();
+    recorder::Options { telemetry: Some(telemetry), reader, outlived: Some(outlived), ..default }
 }
 
 /// How the program ended, and what was seen of it, as the recorder is told.
@@ -206,20 +214,33 @@ pub(super) fn announce(session: &SessionInfo) {
     }
 }
 
-pub(super) fn report_notices(summary: &recorder::Summary, outlived: &[u32], quiet: bool) {
+pub(super) fn report_notices(summary: &recorder::Summary, ended: ExitStatus, simulated: bool, quiet: bool) {
     if summary.progress.dropped > 0 {
         say(&format!("{} events could not be recorded: the figures are too low", summary.progress.dropped));
     }
     if quiet {
         return;
     }
-    let outlived: BTreeSet<u32> = outlived.iter().chain(&summary.outlived).copied().collect();
-    if !outlived.is_empty() {
-        let pids: Vec<String> = outlived.iter().map(u32::to_string).collect();
-        say(&format!("still running, and no longer recorded: processes {}", pids.join(", ")));
+    if !summary.outlived.is_empty() {
+        tell_outlived(&summary.outlived, ended, simulated);
     }
     for notice in &summary.notices {
         say(notice);
+    }
+}
+
+/// Says who runs on, and how to record that.
+fn tell_outlived(outlived: &[Survivor], ended: ExitStatus, simulated: bool) {
+    let (run, them) = if outlived.len() == 1 { ("still runs, and is", "it") } else { ("still run, and are", "them") };
+    say(&format!(
+        "the program has ended with status {}; {} of it {run} no longer recorded: {}",
+        launch::status(ended),
+        units::count(outlived.len() as u64, "process", "processes"),
+        entry::named(outlived)
+    ));
+    say(&format!("to record {them} to the end, let the program wait for {them} (`wait` in a shell)"));
+    if simulated {
+        say(&format!("the simulated device stays for {them}; then `memscope sessions --clean` removes it"));
     }
 }
 

@@ -5,13 +5,14 @@
 
 mod left_logs;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use memscope_core::clock;
+use memscope_core::journal::entry::{self, Survivor};
 use memscope_core::report::units;
 use memscope_core::session::{SessionFolder, Standing};
 
@@ -49,6 +50,8 @@ struct Found {
     left_logs: Vec<LeftLogs>,
     /// The processes of each session.
     alive: HashMap<PathBuf, Vec<u32>>,
+    /// Those of sessions that have ended, and are not there any more.
+    gone: BTreeMap<PathBuf, Vec<u32>>,
 }
 
 /// Lists sessions, and removes the abandoned ones when asked.
@@ -105,6 +108,8 @@ fn find(arguments: &SessionsArguments) -> Result<Found> {
         folders.extend(sessions);
         found.unreadable = unreadable;
         found.left_logs = left_logs::find(&alive);
+        let gone = alive.iter().filter(|(session, _)| !session.exists());
+        found.gone = gone.map(|(session, pids)| (session.clone(), pids.clone())).collect();
     }
     let mut seen = HashSet::new();
     folders.retain(|folder| seen.insert(folder.path().to_path_buf()));
@@ -135,9 +140,10 @@ fn is_old(folder: &Path) -> bool {
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > YOUNG))
 }
 
-/// `4711, 4712`.
+/// `4711 (train), 4712 (sh)`.
 fn listed(pids: &[u32]) -> String {
-    pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+    let survivors: Vec<Survivor> = pids.iter().copied().map(Survivor::of).collect();
+    entry::named(&survivors)
 }
 
 fn table(found: &Found) -> String {
@@ -164,6 +170,12 @@ fn table(found: &Found) -> String {
     }
     for row in rows.iter().filter(|row| !row.alive.is_empty()) {
         text += &format!("\nProcesses {} of {} still run.\n", listed(&row.alive), row.folder.path().display());
+    }
+    for (session, pids) in &found.gone {
+        let (session, pids) = (session.display(), listed(pids));
+        text += &format!(
+            "\nProcesses {pids} of {session} still run; its recording has ended, and has nothing of them since.\n"
+        );
     }
     text += &left_logs::table(&found.left_logs);
     if !found.unreadable.is_empty() {

@@ -5,6 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use memscope_core::session::SIMULATOR_FILE;
 use memscope_wire::env as names;
 
 use crate::arguments::{RecordArguments, Stacks};
@@ -46,7 +47,7 @@ pub fn variables(record: &RecordArguments, libraries: &Libraries, session: &Path
         all.push(prepend("LD_LIBRARY_PATH", &folders));
         all.push(Variable { name: names::SIMULATED, value: "1".into() });
         all.push(Variable { name: names::SIMULATOR_DEVICES, value: devices.into() });
-        all.push(Variable { name: names::SIMULATOR_STATE, value: logs.join("simulator.state").into() });
+        all.push(Variable { name: names::SIMULATOR_STATE, value: logs.join(SIMULATOR_FILE).into() });
         all.push(Variable { name: names::SIMULATOR_COMPUTE, value: if record.no_compute { "0" } else { "1" }.into() });
     }
     all.push(prepend("LD_PRELOAD", &preload));

@@ -57,9 +57,17 @@ fn quiet_is_no_reason_to_hold_back_what_was_asked_for_by_name() {
             place.run(&format!("run -q -f -o p.mscope --device 1GiB --alert {threshold} -- {} 300", program.display()));
         assert_eq!(stderr(&output).contains("is filled to more than"), told, "{threshold}: {}", stderr(&output));
     }
-    let output = place.run("run --alert full -- true");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("`full` is neither a share"), "{}", stderr(&output));
+    for (flag, said) in [
+        ("--alert full", "`full` is neither a share"),
+        ("--alert -5%", "`-5%` is no share from 0.1% to 100%"),
+        ("--alert -5", "`-5` is neither a share such as 90% nor a size such as 20GiB"),
+        ("--keep -5m", "`-5m` says nothing that can be kept: write last:10m"),
+        ("--keep last:-5m", "`-5m` is neither a time nor a number of allocations: write a time (90s"),
+    ] {
+        let output = place.run(&format!("run {flag} -- true"));
+        assert_eq!(output.status.code(), Some(2), "{flag}");
+        assert!(stderr(&output).contains(said), "{flag}: {}", stderr(&output));
+    }
 }
 
 #[test]

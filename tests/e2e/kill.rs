@@ -230,6 +230,32 @@ fn a_program_whose_memscope_was_killed_fills_no_memory_and_is_read_again_later()
 }
 
 #[test]
+fn processes_that_began_when_memscope_was_gone_are_counted_before_a_recovery_too() {
+    let place = Place::new();
+    let program = place.compile_linked("turns").display().to_string();
+    let line = format!(
+        "exec >/dev/null 2>&1; {program} plain 4 2; touch first; while [ ! -e go ]; do sleep 0.05; done; {program} plain 4 2; touch second; exit"
+    );
+    let mut command = place.memscope();
+    command.args(["run", "-q", "-o", "k.mscope", "--device", "1GiB", "--", "sh", "-c", &line]);
+    let mut memscope = command.spawn().expect("memscope starts");
+    wait_until("the first has ended", || place.path("first").exists());
+    kill(memscope.id());
+    memscope.wait().expect("gone");
+    std::fs::write(place.path("go"), "").expect("written");
+    wait_until("the second has ended", || place.path("second").exists());
+    let processes = |source: &str| {
+        let report = place.run(&format!("report {source} --format json"));
+        let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+        number(lost(&report), "/processes")
+    };
+    assert_eq!(processes("k.mscope.session"), 1);
+    let recovery = place.run("recover k.mscope.session");
+    assert!(recovery.status.success(), "{}", stderr(&recovery));
+    assert_eq!(processes("k.mscope"), 1);
+}
+
+#[test]
 fn a_program_whose_memscope_was_killed_has_a_ledger_that_adds_up() {
     let place = Place::new();
     let program = place.compile_linked("churn");

@@ -25,6 +25,7 @@
 //! | `alerts.rs` | `run --alert`: a device that fills is told at once, and in the report |
 //! | `out_of_memory.rs` | programs without a framework that run out of memory: told at once |
 //! | `owners.rs` | memory that libraries take for themselves: named by the library |
+//! | `turns.rs` | programs one after another whose steps have the same numbers, and ranks that lag behind |
 //! | `ranks.rs` | several ranks of the sample: named, each with its part, none left hanging |
 //! | `resnet.rs` | bytes of the techniques on ResNet-50, against arithmetic by hand and what PyTorch takes |
 //! | `config.rs` | the configuration file, and what wins over it |
@@ -79,3 +80,4 @@ mod top;
 mod tui_keys;
 mod tui_leaving;
 mod tui_program;
+mod turns;

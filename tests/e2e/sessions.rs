@@ -83,7 +83,11 @@ fn only_what_nobody_cares_for_is_cleaned_and_only_when_agreed() {
     let cleaned = place.run("sessions --clean --yes .");
     assert_eq!(cleaned.status.code(), Some(0), "{}", stderr(&cleaned));
     assert!(stderr(&cleaned).contains("removed: 1 session"), "{}", stderr(&cleaned));
-    assert!(stderr(&cleaned).contains(&format!("its processes {} still run", orphan.program)), "{}", stderr(&cleaned));
+    assert!(
+        stderr(&cleaned).contains(&format!("its processes {} (hold) still run", orphan.program)),
+        "{}",
+        stderr(&cleaned)
+    );
     assert_eq!([exists("runs"), exists("abandoned"), exists("orphan")], [true, false, true]);
 
     orphan.kill_program();
@@ -241,6 +245,59 @@ impl Drop for Apart {
 }
 
 #[test]
+fn who_outlives_the_program_is_named_and_keeps_the_simulated_device() {
+    let place = Place::new();
+    let Some(apart) = Apart::make(&place) else {
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), "SKIPPED who outlives the program: no shared memory of its own here");
+        return;
+    };
+    let run =
+        |arguments: &str| apart.memscope(&place).args(arguments.split_whitespace()).output().expect("memscope starts");
+    let program = place.compile_linked("turns");
+    let line = format!(
+        "(exec >/dev/null 2>&1; while [ ! -e go ]; do sleep 0.1; done; {} plain 4 2 2>said; echo $? >ended) & echo $MEMSCOPE_LOG_DIR; exit 3",
+        program.display()
+    );
+    let mut command = apart.memscope(&place);
+    command.args(["run", "-o", "p.mscope", "--json", "r.json", "--device", "1GiB", "--", "sh", "-c", &line]);
+    let output = command.output().expect("memscope starts");
+    assert_eq!(output.status.code(), Some(3));
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(place.path("r.json")).expect("a report")).expect("JSON");
+    let shell = report["outlived"].as_array().expect("processes").iter().find(|survivor| survivor["name"] == "sh");
+    let shell = format!("{} (sh)", shell.expect("the one in the background")["pid"]);
+    let said = stderr(&output);
+    assert!(said.contains("the program has ended with status 3; "), "{said}");
+    assert!(said.contains("no longer recorded: ") && said.matches(&shell).count() == 2, "{said}");
+    let again = stdout(&run("report p.mscope"));
+    assert!(again.contains("still running when the recording ended") && again.contains(&shell), "{again}");
+
+    let session = place.path("p.mscope.session").display().to_string();
+    let listed = || stdout(&run("sessions"));
+    let line =
+        listed().lines().find(|line| line.starts_with("Processes ") && line.contains(&session)).map(str::to_owned);
+    assert!(
+        line.as_ref().is_some_and(|line| line.contains(&shell) && line.contains("recording has ended")),
+        "{line:?}"
+    );
+    // The program's first call of the driver comes when memscope is gone.
+    std::fs::write(place.path("go"), "").expect("written");
+    let ended = || std::fs::read_to_string(place.path("ended")).is_ok_and(|status| status.ends_with('\n'));
+    wait_until("it has ended", ended);
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).expect("a file");
+    assert_eq!((read("ended").as_str(), read("said").as_str()), ("0\n", ""));
+    wait_until("nobody is left", || !listed().contains(&format!("of {session} still run")));
+    let (named, logs) = (stdout(&output), apart.path(Path::new(stdout(&output).trim())));
+    if named.starts_with("/dev/shm") {
+        let old = place.command("touch").args(["-d", "1 hour ago"]).arg(&logs).status().expect("touch");
+        assert!(old.success() && listed().contains(&format!("{}  nobody uses it", named.trim())), "{}", listed());
+        let cleaned = run("sessions --clean --yes");
+        assert!(!logs.exists(), "{}", stderr(&cleaned));
+    }
+}
+
+#[test]
 fn logs_that_nobody_uses_are_removed_and_others_are_left_with_the_reason() {
     let place = Place::new();
     let Some(apart) = Apart::make(&place) else {
@@ -289,8 +346,8 @@ fn logs_that_nobody_uses_are_removed_and_others_are_left_with_the_reason() {
     let line =
         |path: &Path| listed.lines().find(|line| line.contains(&name(path))).unwrap_or_else(|| panic!("{listed}"));
     assert!(line(&gone).ends_with("nobody uses it"), "{listed}");
-    assert!(line(&says).contains(&format!("its processes {} still run", held[1].program)), "{listed}");
-    assert!(line(&silent).contains(&format!("processes {} have it open", held[2].program)), "{listed}");
+    assert!(line(&says).contains(&format!("its processes {} (hold) still run", held[1].program)), "{listed}");
+    assert!(line(&silent).contains(&format!("processes {} (hold) have it open", held[2].program)), "{listed}");
     assert!(line(&young).contains("just been made"), "{listed}");
 
     let cleaned = apart.memscope(&place).args(["sessions", "--clean", "--yes"]).output().expect("memscope starts");

@@ -145,7 +145,10 @@ pub struct LogHeader {
     pub world_size: u32,
     /// Rank on its node plus 1; 0 when no launcher named one.
     pub local_rank_and_one: u32,
-    reserved: [u8; 24],
+    /// CLOCK_MONOTONIC nanoseconds at which this program began: was loaded, or, in a process that was forked from it, the end of the
+    /// clock tick of the fork; 0 when that is not known.
+    pub began_nanoseconds: u64,
+    reserved: [u8; 16],
 
     /// Next slot to be claimed.
     pub head: PaddedU64,
@@ -246,6 +249,7 @@ const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
 const _: () = assert!(size_of::<Record>() == SLOT_BYTES);
 const _: () = assert!(core::mem::offset_of!(LogHeader, capacity) == 88);
 const _: () = assert!(core::mem::offset_of!(LogHeader, world_size) == 96);
+const _: () = assert!(core::mem::offset_of!(LogHeader, began_nanoseconds) == 104);
 const _: () = assert!(core::mem::offset_of!(LogHeader, head) == 128);
 const _: () = assert!(core::mem::offset_of!(LogHeader, executable) == 576);
 const _: () = assert!(core::mem::offset_of!(LogHeader, read) == 3648);

@@ -126,7 +126,7 @@ impl Document {
         }
         match &self.source {
             Source::Opening(opening) => Some(opening.allocations_read()),
-            Source::Overview(reading) => Some(reading.allocations()),
+            Source::Overview(reading) => Some(reading.count()),
             Source::Asleep(_) | Source::Explorer(_) => None,
         }
     }

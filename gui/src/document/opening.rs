@@ -66,7 +66,7 @@ impl Opening {
 
     /// How many allocations have been read.
     pub fn allocations_read(&self) -> u64 {
-        lock(&self.board).reading.allocations()
+        lock(&self.board).reading.count()
     }
 
     /// The latest answer and its number, once there is one.

@@ -110,10 +110,10 @@ fn what_is_only_summed_is_not_waited_for() {
     let overview = overview_of(&open).expect("an overview");
     let reading = Reading::default();
     Explorer::of_profile_counted(&open, &reading).expect("read");
-    assert_eq!(overview.session.to_read, reading.allocations());
+    assert_eq!(overview.session.to_read, reading.count());
     let all = training().explorer().answer(&Query::default()).session.allocations;
     assert_eq!(overview.session.allocations, all);
-    assert!(reading.allocations() < all);
+    assert!(reading.count() < all);
 }
 
 /// As the window writes so many bytes, where they are 1 GiB to 10 GiB.

@@ -30,6 +30,9 @@ pub struct Model {
     pub(crate) session: SessionInfo,
     pub(crate) end: Option<SessionEnd>,
     pub(crate) truncated: Option<String>,
+    /// Why processes have no logs, and how many each, in a session without an end: names as in the wire format.
+    #[serde(default)]
+    pub(crate) refusals: Vec<(String, u32)>,
     /// Why nothing was captured and what to do about it, where a profile says so.
     #[serde(skip)]
     pub(crate) nothing: Option<(String, String)>,
@@ -253,6 +256,16 @@ impl Model {
             Some(known) => format!("{known}; {why}"),
             None => why,
         });
+    }
+
+    /// Says why processes of a session without an end have no logs, and how many each: names as in the wire format.
+    pub fn refusals(&mut self, refusals: Vec<(String, u32)>) {
+        self.refusals = refusals;
+    }
+
+    /// Births, deaths and markers, in all.
+    pub fn changes(&self) -> u64 {
+        self.processes.iter().map(|process| process.changes() as u64).sum()
     }
 
     /// Says that no more entries come. A session whose end was never recorded is marked as cut short.

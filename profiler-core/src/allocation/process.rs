@@ -194,6 +194,19 @@ impl Process {
         }
     }
 
+    /// The last that is known of it: its last record, or its orderly exit.
+    pub fn last_word(&self, session_start: u64) -> Nanoseconds {
+        let record = self.ticks.map_or(Nanoseconds(0), |ticks| self.time(ticks, session_start));
+        let closed = self.counters.closed_ns.map_or(0, |closed| closed.saturating_sub(session_start));
+        record.max(Nanoseconds(closed))
+    }
+
+    /// True when it began after another had ended, as far as both are known. A process of which no end is known runs.
+    pub fn came_after(&self, other: &Process, session_start: u64) -> bool {
+        let began = self.info.began_ns.map(|began| Nanoseconds(began.saturating_sub(session_start)));
+        other.counters.ended && began.is_some_and(|began| began > other.last_word(session_start))
+    }
+
     /// Appends a change and returns its position.
     pub fn push(&mut self, change: Change) -> usize {
         self.changes.push(change.into());

@@ -116,8 +116,9 @@ impl Explorer {
         new
     }
 
-    /// Says that the session's memscope died, and that no more entries come.
-    pub fn broke_off(&mut self) {
+    /// Says that the session's memscope died, and that no more entries come; with why processes have no logs, and how many each.
+    pub fn broke_off(&mut self, refusals: Vec<(String, u32)>) {
+        self.model.refusals(refusals);
         if self.state == Running::Live {
             self.model.journal_truncated("it has no end, so memscope did not end in an orderly way");
             self.end(Running::Broken);
@@ -161,14 +162,11 @@ impl Explorer {
         let last = if self.walk.has_forgotten {
             self.state = Running::Live;
             self.advance();
-            if state == Running::Ended {
-                self.walk.end_well(&self.model);
-            }
             let last = self.model.last_time();
-            self.walk.finish(last);
+            self.walk.finish(&self.model, last);
             last
         } else {
-            let (walk, last) = Walk::whole(&self.model, true);
+            let (walk, last) = Walk::whole(&self.model, true, &Reading::default());
             self.walk = walk;
             last
         };

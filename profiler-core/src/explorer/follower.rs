@@ -167,7 +167,7 @@ impl Following {
             Ok(entries) => Some(entries),
             Err(error) => {
                 explorer.journal_damaged(error.to_string());
-                explorer.broke_off();
+                explorer.broke_off(Vec::new());
                 None
             }
         };
@@ -254,7 +254,7 @@ impl Following {
         if recorded || self.moved.elapsed() < QUIET {
             return false;
         }
-        self.explorer.broke_off();
+        self.explorer.broke_off(self.entries.as_ref().map_or_else(Vec::new, Entries::refusals));
         if let Some(folder) = &self.folder {
             let path = folder.path().display();
             self.explorer.notice(&format!("its memscope has died: `memscope recover {path}` makes the profile"));

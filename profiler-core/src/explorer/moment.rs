@@ -34,7 +34,7 @@ pub(super) fn place(model: &Model, walk: &Walk, part: Part, at: At, ended: bool)
         At::Live if !ended => Place::Now,
         At::Live => state(track.map(|track| track.end())),
         At::Peak => state(track.and_then(|track| track.figures.live)),
-        At::Step(number) => state(track.and_then(|track| Some(track.figures.step_named(number)?.peak))),
+        At::Step(number) => state(track.and_then(|track| Some(track.step_named(number)?.peak))),
         At::StepFrom(begin) => state(track.and_then(|track| {
             let steps = &track.figures.steps;
             Some(steps[steps.binary_search_by_key(&begin, |step| step.begin).ok()?].peak)

@@ -29,7 +29,7 @@ pub(super) fn of(
         SideAt::Fullest => ran_out(model, walk, part).map_or(At::Peak, At::Refused),
     };
     let exists = match at {
-        At::Step(number) => track.is_some_and(|track| track.figures.step_named(number).is_some()),
+        At::Step(number) => track.is_some_and(|track| track.step_named(number).is_some()),
         At::StepFrom(begin) => track.is_some_and(|track| track.figures.steps.iter().any(|step| step.begin == begin)),
         At::Peak => track.is_some_and(|track| track.figures.live.is_some()),
         At::Live | At::Time(_) | At::Refused(_) => true,

@@ -17,8 +17,8 @@ pub(super) fn detect(model: &Model) -> Option<Finding> {
     let dropped = model.processes.iter().map(|process| process.counters.dropped).fold(0, u64::wrapping_add);
     let events = dropped.wrapping_add(model.doubts.over_limit);
     let unread = Refusal::Unread.name();
-    let ended = model.end.iter().flat_map(|end| &end.refusals);
-    let processes = ended.filter(|(name, _)| name == unread).map(|(_, count)| *count).sum();
+    let told = model.end.as_ref().map_or(&model.refusals, |end| &end.refusals);
+    let processes = told.iter().filter(|(name, _)| name == unread).map(|(_, count)| *count).sum();
     let gone_s = gone_at(model).map(seconds);
     if events == 0 && processes == 0 {
         return None;

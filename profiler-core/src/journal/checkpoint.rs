@@ -27,7 +27,7 @@ use crate::keep::packed;
 /// First eight bytes.
 const MAGIC: [u8; 8] = *b"MSCPSUMD";
 /// Version of the body.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 const HEADER_BYTES: usize = 36;
 /// Longest head that is believed.
 const MAX_HEAD_BYTES: u32 = 256 << 20;

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use memscope_wire::Record;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
@@ -138,6 +139,9 @@ pub struct ProcessInfo {
     pub start_time: u64,
     /// Which program of this process (exec replaces it).
     pub exec_count: u32,
+    /// CLOCK_MONOTONIC nanoseconds at which the program began; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_ns: Option<u64>,
     /// Rank in a distributed job, if its launcher named one.
     pub rank: Option<u32>,
     /// How many ranks that job has, if its launcher said so.
@@ -183,6 +187,9 @@ pub struct Counters {
     pub faults: u64,
     /// True once the process is gone.
     pub ended: bool,
+    /// CLOCK_MONOTONIC nanoseconds of its orderly exit, once it is gone; `None` where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_ns: Option<u64>,
 }
 
 /// One poll of NVML. An absent value is one that the driver did not give.
@@ -267,6 +274,41 @@ pub struct SessionEnd {
     /// What is known beyond that where no process has a log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_logs: Option<WithoutLogs>,
+    /// Processes of the program that still ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outlived: Vec<Survivor>,
+}
+
+/// A process that still ran when the recording ended: what it did from then on is not in the session.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Survivor {
+    /// Process id.
+    pub pid: u32,
+    /// What the kernel called it then; empty where that could not be seen.
+    pub name: String,
+}
+
+impl Survivor {
+    /// The process with this pid.
+    pub fn of(pid: u32) -> Survivor {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        Survivor { pid, name: name.trim_end().to_owned() }
+    }
+}
+
+/// `4711 (train)`.
+impl fmt::Display for Survivor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name[..] {
+            "" => write!(formatter, "{}", self.pid),
+            name => write!(formatter, "{} ({name})", self.pid),
+        }
+    }
+}
+
+/// `4711 (train), 4712 (sh)`.
+pub fn named(survivors: &[Survivor]) -> String {
+    survivors.iter().map(Survivor::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// How memscope's library met a program none of whose processes has a log.

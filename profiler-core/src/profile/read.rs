@@ -209,12 +209,17 @@ impl Profile {
             let (weights, gradients, activations) = (whole("weights")?, whole("gradients")?, whole("activations")?);
             let (optimizer, inputs) = (whole("optimizer")?, whole("inputs")?);
             let (workspace, unknown) = (whole("workspace")?, whole("unknown")?);
-            // Rows of a device are in the order in which its steps began.
+            let said = table.added_numbers("turn")?;
+            // Where the table does not say it: rows of a device are in the order in which its steps began.
             let mut turns: HashMap<(u64, u64), u32> = HashMap::new();
+            let mut turn = |at: usize| {
+                let counted = turns.entry((device.at(at), number.at(at))).and_modify(|turn| *turn += 1).or_insert(1);
+                said.get(at).copied().flatten().map_or(*counted, |turn| turn as u32)
+            };
             let row = |at: usize| StepRow {
                 device: device.at(at) as u32,
                 number: number.at(at),
-                turn: *turns.entry((device.at(at), number.at(at))).and_modify(|turn| *turn += 1).or_insert(1),
+                turn: turn(at),
                 begin: Nanoseconds(begin.at(at)),
                 end: end.get(at).copied().flatten().map(Nanoseconds),
                 peak_order: peak_order.at(at) as u32,

@@ -137,6 +137,7 @@ impl Profile {
             let devices = table.added_texts("devices")?;
             let (sizes, locals) = (table.added_numbers("world_size")?, table.added_numbers("local_rank")?);
             let names = table.added_texts("name")?;
+            let (begins, closed) = (table.added_numbers("begin_ns")?, table.added_numbers("closed_ns")?);
             let at = |column: &[Option<u64>], row: usize| column.get(row).copied().flatten();
             let text = |column: &[Option<String>], row: usize| column.get(row).cloned().flatten().unwrap_or_default();
             let process = |row: usize| {
@@ -148,6 +149,7 @@ impl Profile {
                     parent_pid: at(&parents, row).unwrap_or_default() as u32,
                     start_time: at(&starts, row).unwrap_or_default(),
                     exec_count: at(&execs, row).unwrap_or_default() as u32,
+                    began_ns: at(&begins, row).map(|begin| begin.saturating_add(start)),
                     rank: at(&ranks, row).map(|rank| rank as u32),
                     world_size: at(&sizes, row).map(|size| size as u32),
                     local_rank: at(&locals, row).map(|rank| rank as u32),
@@ -159,6 +161,7 @@ impl Profile {
                 process.calibration =
                     Some(Calibration { first_ticks: 0, first_ns: start, last_ticks: 0, last_ns: start });
                 process.exit = at(&exits, row).map(Nanoseconds);
+                process.counters.closed_ns = at(&closed, row).map(|closed| closed.saturating_add(start));
                 process.ticks = at(&lasts, row);
                 let devices: Vec<u16> = serde_json::from_str(&text(&devices, row)).unwrap_or_default();
                 process.devices = (0..).zip(devices.into_iter().filter(|at| usize::from(*at) < known)).collect();
@@ -212,7 +215,8 @@ impl Profile {
         let report = &self.manifest.report;
         // Seconds as written hold nanoseconds exactly for 52 days.
         let time = Nanoseconds((report.duration_s * 1e9).round() as u64);
-        model.end = Some(SessionEnd { time, exit_status: report.exit_status, ..SessionEnd::default() });
+        let (exit_status, outlived) = (report.exit_status, report.outlived.clone());
+        model.end = Some(SessionEnd { time, exit_status, outlived, ..SessionEnd::default() });
         for (process, said) in model.processes.iter_mut().zip(&report.processes) {
             process.counters.dropped = said.dropped_events;
             process.counters.ended = said.ended;

@@ -65,6 +65,8 @@ pub(super) const PROCESSES: &[Field] = &[
     optional("world_size", Narrow(32), Plain),
     optional("local_rank", Narrow(32), Plain),
     optional("name", Text, Dictionary),
+    optional("begin_ns", Wide, Plain),
+    optional("closed_ns", Wide, Plain),
 ];
 
 pub(super) const DEVICES: &[Field] = &[
@@ -111,6 +113,7 @@ pub(super) const STEPS: &[Field] = &[
     required("workspace", Wide, Dictionary),
     required("unknown", Wide, Dictionary),
     optional("live_at_end", Wide, Dictionary),
+    required("turn", Narrow(32), Dictionary),
 ];
 
 pub(super) const TELEMETRY: &[Field] = &[

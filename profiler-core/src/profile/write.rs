@@ -227,6 +227,7 @@ impl Tables<'_> {
         let each = || self.model.processes.iter().map(|process| &process.info);
         let start = self.model.session.start_monotonic_ns;
         let last = |process: &Process| process.ticks.map(|ticks| process.time(ticks, start).0);
+        let closed = self.model.processes.iter().map(|process| process.counters.closed_ns);
         vec![
             Column::narrow(0..self.model.processes.len() as u32),
             Column::narrow(each().map(|info| info.pid)),
@@ -242,6 +243,8 @@ impl Tables<'_> {
             Column::optional_narrow(each().map(|info| info.world_size)),
             Column::optional_narrow(each().map(|info| info.local_rank)),
             Column::optional_text(each().map(|info| info.name.clone())),
+            Column::optional_wide(each().map(|info| info.began_ns.map(|began| began.saturating_sub(start)))),
+            Column::optional_wide(closed.map(|closed| closed.map(|closed| closed.saturating_sub(start)))),
         ]
     }
 
@@ -398,6 +401,7 @@ fn step_columns<'s, I: Iterator<Item = &'s StepFigures> + 's>(each: impl Fn() ->
     ];
     columns.extend(categories(|category| each().map(move |step| step.peak.rows.live[category])));
     columns.push(Column::optional_wide(each().map(|step| step.end.map(|state| state.rows.live_bytes()))));
+    columns.push(Column::narrow(each().map(|step| step.turn)));
     columns
 }
 

@@ -11,6 +11,7 @@ use crate::findings;
 use crate::journal::entry::{Nanoseconds, TelemetrySample};
 use crate::keep::KeptSpan;
 use crate::ledger::EventRows;
+use crate::profile::Reading;
 use crate::timeline::{DeviceFigures, DeviceTrack, Extreme as Largest, Lifetime, Merge, Settled, State, StepFigures};
 
 use super::snapshot::{Held, Moment, Tops, Words};
@@ -72,7 +73,16 @@ impl Model {
     /// # Errors
     /// When the session has no such moment.
     pub fn report(&self, instant: Instant) -> crate::Result<Report> {
-        let settled = Settled::of(self);
+        self.report_counted(instant, &Reading::default())
+    }
+
+    /// The same; `counted` counts meanwhile, of the model's changes, those that are walked. When all are, about a third of the work is
+    /// left.
+    ///
+    /// # Errors
+    /// When the session has no such moment.
+    pub fn report_counted(&self, instant: Instant, counted: &Reading) -> crate::Result<Report> {
+        let settled = Settled::of_counted(self, counted);
         let mut report = build(self, &settled);
         report.asked = instant.asked();
         (report.at, report.host.at) = at(self, &settled, instant)?;
@@ -111,6 +121,7 @@ pub(crate) fn build(model: &Model, settled: &Settled) -> Report {
         memscope_version: model.session.version.clone(),
         command: model.session.command.clone(),
         exit_status: model.end.as_ref().and_then(|end| end.exit_status),
+        outlived: model.end.as_ref().map_or_else(Vec::new, |end| end.outlived.clone()),
         duration_s: seconds(model.end.as_ref().map_or(settled.last_time, |end| end.time)),
         simulated: model.session.simulated.is_some(),
         simulated_device: model.session.simulated.clone(),

@@ -37,7 +37,10 @@ impl KeptReport {
     /// As text: `kept: last:10m, from 600 s on; 8,123,456 other allocations are summed only`.
     pub fn sentence(&self) -> String {
         if self.summed == 0 {
-            return format!("kept: all; the run was too short for {} to drop anything", self.asked);
+            return format!(
+                "kept: everything, allocation by allocation: the run ended before there was anything that {} drops",
+                self.asked
+            );
         }
         let time = |span: &KeptTime| match span.end_s {
             Some(end) => format!("from {} to {}", units::time(span.begin_s), units::time(end)),

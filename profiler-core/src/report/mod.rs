@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::allocation::{Allocation, flag};
 use crate::findings::Finding;
-use crate::journal::entry::Nanoseconds;
+use crate::journal::entry::{Nanoseconds, Survivor};
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
 pub use called::called;
@@ -49,6 +49,9 @@ pub struct Report {
     pub command: Vec<String>,
     /// As memscope returned it: 128+N for a signal; `null` while the program runs, or when that is not known.
     pub exit_status: Option<i32>,
+    /// Processes of the program that still ran when the recording ended: what they did from then on is not in here.
+    #[serde(default)]
+    pub outlived: Vec<Survivor>,
     /// From the session's start to its end, or to the last moment that is known.
     pub duration_s: f64,
     /// True when the devices were simulated.
@@ -450,7 +453,7 @@ pub struct StepReport {
     pub device: String,
     /// Its number.
     pub step: u64,
-    /// Which time it is that this number came, from 1: a program may count anew, as each epoch does.
+    /// Which time it is that this number came, from 1: a program may count anew, as each epoch does, and so does the next program.
     #[serde(default = "first_turn")]
     pub turn: u32,
     /// When it began.

@@ -146,7 +146,7 @@ mod tests {
     const NO_LIMIT: u64 = MAX_SLOTS;
 
     fn state(head: u64, allocated: u64) -> State {
-        State { head, allocated, dropped: 0, faults: 0, unread_ns: None, last: None, closed: false }
+        State { head, allocated, dropped: 0, faults: 0, unread_ns: None, last: None, closed_ns: None }
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(super) struct Birth {
     pub world_size: u32,
     pub local_rank_and_one: u32,
     pub first: Reading,
+    /// When the program began, in nanoseconds of CLOCK_MONOTONIC.
+    pub began_ns: Option<u64>,
     /// Slots up to which others than the writer may grow the log.
     pub capacity: u64,
     pub boot_id: [u8; 16],
@@ -63,7 +65,8 @@ pub(super) struct State {
     /// CLOCK_MONOTONIC nanoseconds at which events began to be lost for want of a reader.
     pub unread_ns: Option<u64>,
     pub last: Option<Reading>,
-    pub closed: bool,
+    /// CLOCK_MONOTONIC nanoseconds of an orderly exit.
+    pub closed_ns: Option<u64>,
 }
 
 /// The header's bytes.
@@ -110,6 +113,7 @@ impl Page {
                 ticks: self.u64(offset_of!(LogHeader, first_ticks)),
                 monotonic_ns: self.u64(offset_of!(LogHeader, first_nanoseconds)),
             },
+            began_ns: Some(self.u64(offset_of!(LogHeader, began_nanoseconds))).filter(|began| *began > 0),
             capacity: self.u64(offset_of!(LogHeader, capacity)),
             boot_id,
             executable: self.text(offset_of!(LogHeader, executable), 1024, offset_of!(LogHeader, executable_bytes)),
@@ -123,15 +127,17 @@ impl Page {
             ticks: self.u64(offset_of!(LogHeader, last_ticks)),
             monotonic_ns: self.u64(offset_of!(LogHeader, last_nanoseconds)),
         };
-        let unread_ns = self.u64(offset_of!(LogHeader, unread_nanoseconds));
+        let [unread_ns, closed_ns] =
+            [offset_of!(LogHeader, unread_nanoseconds), offset_of!(LogHeader, closed_nanoseconds)]
+                .map(|at| Some(self.u64(at)).filter(|time| *time > 0));
         State {
             head: self.u64(offset_of!(LogHeader, head)),
             allocated: self.u64(offset_of!(LogHeader, allocated)),
             dropped: self.u64(offset_of!(LogHeader, dropped)),
             faults: self.u64(offset_of!(LogHeader, faults)),
-            unread_ns: (unread_ns != 0).then_some(unread_ns),
+            unread_ns,
             last: (last.monotonic_ns != 0).then_some(last),
-            closed: self.u64(offset_of!(LogHeader, closed_nanoseconds)) != 0,
+            closed_ns,
         }
     }
 
@@ -170,6 +176,7 @@ impl Birth {
             parent_pid: self.parent_pid,
             start_time: self.identity.start_time,
             exec_count: self.identity.exec_count,
+            began_ns: self.began_ns,
             rank: u32::try_from(self.rank).ok(),
             world_size: Some(self.world_size).filter(|size| *size > 0),
             local_rank: self.local_rank_and_one.checked_sub(1),

@@ -83,7 +83,7 @@ impl Log {
             process,
             calibration: resume.calibration.unwrap_or(header_only),
             slots: FileSlots { file, path },
-            state: State { head: 0, allocated: 0, dropped: 0, faults: 0, unread_ns: None, last: None, closed: false },
+            state: State { head: 0, allocated: 0, dropped: 0, faults: 0, unread_ns: None, last: None, closed_ns: None },
             growth: Growth::new(resume.next_slot),
             drain: Drain::new(resume.next_slot, resume.uncommitted, releases),
             told_read: (mode == Mode::Record).then_some(0),
@@ -143,7 +143,7 @@ impl Log {
         if let Sight::Runs(pid) = sight {
             life.seen_as = Some(pid);
         } else {
-            life.certain = life.seen_as.is_some() || over || self.state.closed;
+            life.certain = life.seen_as.is_some() || over || self.state.closed_ns.is_some();
             life.gone = life.certain || life.quiet.1.elapsed() >= quiet;
         }
     }
@@ -217,8 +217,9 @@ impl Log {
     }
 
     pub fn counters(&self) -> Counters {
-        let State { dropped, faults, unread_ns, .. } = self.state;
-        Counters { dropped, unread_ns, uncommitted: self.drain.uncommitted, faults, ended: self.is_done() }
+        let State { dropped, faults, unread_ns, closed_ns, .. } = self.state;
+        let (uncommitted, ended) = (self.drain.uncommitted, self.is_done());
+        Counters { dropped, unread_ns, uncommitted, faults, ended, closed_ns: closed_ns.filter(|_| ended) }
     }
 
     /// A sentence, when the file is shorter than its header says.

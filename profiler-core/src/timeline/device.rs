@@ -13,6 +13,7 @@ use crate::journal::entry::Nanoseconds;
 use crate::ledger::{CATEGORIES, DeviceRows, EventRows};
 
 use super::amend::Corrections;
+use super::lives::Lives;
 use super::passing::{Outside, Passings};
 use super::samples::WINDOW_NS;
 use super::series::Drawing;
@@ -34,10 +35,14 @@ pub(crate) struct DeviceTrack {
     /// Time of the last call of the driver that changed this part's memory.
     pub driver_event: Option<Nanoseconds>,
     outside: Outside,
-    /// By number of the step: the position of the last one, those that were forgotten counted, and which time the number came then.
-    step_positions: HashMap<u64, (usize, u32)>,
-    /// By process: the position of the step that it began last.
+    /// By number of the step.
+    #[serde(default)]
+    numbers: HashMap<u64, Numbered>,
+    /// By process: the position of the step that it began last. Of processes that had ended when another came, nothing.
     process_steps: HashMap<usize, usize>,
+    /// The process of the last birth or marker.
+    #[serde(default)]
+    last_by: Option<usize>,
     /// True once a process came back to a number.
     steps_repeat: bool,
     step_now: Option<usize>,
@@ -56,12 +61,24 @@ pub(crate) struct DeviceTrack {
     former_of_step: VecDeque<State>,
 }
 
+/// The steps of one number.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Numbered {
+    /// Their positions, those that were forgotten counted.
+    positions: Vec<usize>,
+    /// How often the number came.
+    turns: u32,
+    /// The processes that have taken part in the last one.
+    takers: Vec<usize>,
+}
+
 impl DeviceTrack {
     pub fn new(last: Nanoseconds) -> DeviceTrack {
         DeviceTrack { drawing: Drawing::new(last), ..DeviceTrack::default() }
     }
 
-    pub fn birth(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation) {
+    pub fn birth(&mut self, order: u32, time: Nanoseconds, allocation: &Allocation, lives: &Lives<'_>) {
+        self.meet(allocation.process as usize, lives);
         (self.before_exit, self.before_frees) = (None, None);
         self.before(order, time, allocation);
         self.rows(allocation).enter(allocation);
@@ -88,6 +105,22 @@ impl DeviceTrack {
                 remember(&mut self.former_of_step, former);
             }
         }
+    }
+
+    /// Something comes of a process. If it came after all had ended that were in a step, their step is over.
+    fn meet(&mut self, process: usize, lives: &Lives<'_>) {
+        if self.last_by.replace(process) == Some(process) || self.process_steps.contains_key(&process) {
+            return;
+        }
+        if !self.process_steps.keys().all(|other| lives.came_after(process, *other)) {
+            return;
+        }
+        let end = self.end();
+        if let Some(step) = self.running_step().filter(|step| !step.with_process) {
+            (step.end, step.with_process) = (Some(end), true);
+        }
+        self.process_steps.clear();
+        (self.step_now, self.now.step) = (None, None);
     }
 
     fn new_peak(&mut self, state: State) {
@@ -181,18 +214,40 @@ impl DeviceTrack {
         self.figures.steps.get_mut(position)
     }
 
+    /// Of all the times that a number came the one in which most was live; of equal ones the first.
+    pub fn step_named(&self, number: u64) -> Option<&StepFigures> {
+        let positions = &self.numbers.get(&number)?.positions;
+        let steps = positions.iter().filter_map(|at| self.figures.steps.get(at.checked_sub(self.steps_forgotten)?));
+        largest_step(steps)
+    }
+
     /// True when a number came again.
     pub fn steps_repeat(&self) -> bool {
         self.steps_repeat
     }
 
-    pub fn step(&mut self, order: u32, time: Nanoseconds, process: usize, number: u64) {
+    pub fn step(&mut self, (order, time): (u32, Nanoseconds), process: usize, number: u64, lives: &Lives<'_>) {
+        self.meet(process, lives);
         self.pass(time);
         self.mark(order, time);
-        // Who comes back to a number that it has left is in another step; who comes to it after others is in theirs.
-        let (known, turn) = self.step_positions.get(&number).copied().unzip();
+        // Who comes back to a number that it has left is in another step, and so is who came after all who had been in it were
+        // gone; who comes to it later than others is in theirs.
+        let numbered = self.numbers.entry(number).or_default();
+        let known = numbered.positions.last().copied();
         let left = |known: &usize| self.process_steps.get(&process).is_some_and(|last| last > known);
-        let joined = known.filter(|known| *known >= self.steps_forgotten && !left(known));
+        let takes_part = numbered.takers.contains(&process);
+        let is_over = || numbered.takers.iter().all(|other| lives.came_after(process, *other));
+        let joined = known.filter(|known| !left(known) && (takes_part || !is_over()));
+        let next = self.steps_forgotten + self.figures.steps.len();
+        let comes_again = numbered.turns > 0 && joined.is_none();
+        if joined.is_none() {
+            numbered.turns = numbered.turns.saturating_add(1);
+            numbered.positions.push(next);
+            numbered.takers = vec![process];
+        } else if !takes_part {
+            numbered.takers.push(process);
+        }
+        let turn = numbered.turns;
         if joined.is_some() && joined == self.step_now && self.now.step == Some(number) {
             if !self.step_processes.contains(&process) {
                 self.step_processes.push(process);
@@ -207,21 +262,20 @@ impl DeviceTrack {
         self.former_of_step.clear();
         self.step_processes = vec![process];
         self.now.step = Some(number);
-        let next = self.steps_forgotten + self.figures.steps.len();
         self.steps_mixed |= joined.is_some();
-        self.steps_repeat |= known.is_some() && joined.is_none();
-        let turn = turn.unwrap_or_default() + u32::from(joined.is_none());
+        self.steps_repeat |= comes_again;
         let position = joined.unwrap_or(next);
-        self.step_positions.insert(number, (position, turn));
         self.process_steps.insert(process, position);
         self.step_now = Some(position);
         let now = self.now;
         match self.running_step() {
-            Some(step) if now.rows.live_bytes() > step.peak.rows.live_bytes() => {
-                let former = std::mem::replace(&mut step.peak, now);
-                remember(&mut self.former_of_step, former);
+            Some(step) => {
+                step.with_process = false;
+                if now.rows.live_bytes() > step.peak.rows.live_bytes() {
+                    let former = std::mem::replace(&mut step.peak, now);
+                    remember(&mut self.former_of_step, former);
+                }
             }
-            Some(_) => {}
             None => {
                 let shape = Shape::new(now.rows.live_bytes());
                 let (begin, end, with_process, births) = (time, None, false, 0);
@@ -246,7 +300,7 @@ impl DeviceTrack {
         }
     }
 
-    /// A process ended well, and with it the step that it was in. Of several processes in one step the last one counts.
+    /// A process ended, and with it the step that it was in. Of several processes in one step the last one counts.
     pub fn end_process(&mut self, process: usize, exit: Nanoseconds) {
         let Some(position) = self.step_processes.iter().position(|other| *other == process) else { return };
         self.step_processes.swap_remove(position);
@@ -265,7 +319,8 @@ impl DeviceTrack {
         self.before_exit.or(self.before_frees.filter(|_| nothing_left)).unwrap_or(self.now)
     }
 
-    pub fn phase(&mut self, order: u32, time: Nanoseconds, phase: u32) {
+    pub fn phase(&mut self, (order, time): (u32, Nanoseconds), process: usize, phase: u32, lives: &Lives<'_>) {
+        self.meet(process, lives);
         self.mark(order, time);
         self.now.phase = phase;
     }
@@ -280,8 +335,8 @@ impl DeviceTrack {
         State { order, time, ..self.now }
     }
 
-    /// No more changes come: what is true of the whole.
-    pub fn finish(&mut self, last: Nanoseconds) {
+    /// No more changes come: what is true of the whole, which ended well or did not.
+    pub fn finish(&mut self, last: Nanoseconds, well: bool) {
         // What follows a step's last change may be no part of it: its program may have been gone.
         self.drawing.advance(last, &self.now.rows, self.now.order);
         self.figures.series = self.drawing.series.clone();
@@ -291,6 +346,9 @@ impl DeviceTrack {
             && !step.with_process
         {
             step.end = None;
+        }
+        if !well {
+            self.figures.steps.iter_mut().filter(|step| step.with_process).for_each(|step| step.end = None);
         }
     }
 
@@ -325,7 +383,11 @@ impl DeviceTrack {
             self.figures.steps.drain(..forgotten);
             self.steps_forgotten += forgotten;
             // How often a number came is known for good.
-            self.step_positions.retain(|_, (position, turn)| *position >= self.steps_forgotten || *turn > 1);
+            let first = self.steps_forgotten;
+            self.numbers.retain(|_, numbered| {
+                numbered.positions.retain(|position| *position >= first);
+                !numbered.positions.is_empty() || numbered.turns > 1
+            });
         }
         if self.figures.samples.len() > samples {
             thin(&mut self.figures.samples);
@@ -345,7 +407,8 @@ impl DeviceTrack {
         states.for_each(|state| corrections.apply_past(state));
         // Of a long session usually only the last steps are concerned.
         let begin = corrections.begin();
-        let before = |step: &StepFigures| step.end.is_some_and(|end| end.order < begin);
+        // Others may go on in a step whose processes have ended.
+        let before = |step: &StepFigures| step.peak.order < begin && step.end.is_some_and(|end| end.order < begin);
         let first = if self.steps_mixed { None } else { figures.steps.iter().rposition(before) };
         let first = first.map_or(0, |before| before + 1);
         for step in &mut figures.steps[first..] {
@@ -365,6 +428,11 @@ impl DeviceTrack {
         self.figures.live = largest(candidates).filter(|state| state.rows.live_bytes() > 0);
         self.former.retain(|state| self.figures.live.is_some_and(|live| state.order < live.order));
     }
+}
+
+/// The step in which most was live; of equal ones the first.
+pub(super) fn largest_step<'s>(steps: impl Iterator<Item = &'s StepFigures>) -> Option<&'s StepFigures> {
+    steps.max_by_key(|step| (step.peak.rows.live_bytes(), std::cmp::Reverse(step.begin)))
 }
 
 /// Of equal ones the earliest, as in a walk.

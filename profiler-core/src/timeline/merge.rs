@@ -113,7 +113,7 @@ impl Iterator for Merge<'_> {
     }
 }
 
-/// When each ended process gave back what it held: after its last record, and after the last sample in which NVML still
+/// When each ended process gave back what it held: after its last record, its orderly exit, and the last sample in which NVML still
 /// listed it. `None` for a process that runs.
 pub(crate) fn exits(model: &Model) -> Vec<Option<Nanoseconds>> {
     (0..model.processes.len()).map(|process| exit(model, process)).collect()
@@ -128,7 +128,7 @@ pub(crate) fn exit(model: &Model, process: usize) -> Option<Nanoseconds> {
     if process.exit.is_some() {
         return process.exit;
     }
-    let last = process.ticks.map_or(Nanoseconds(0), |ticks| process.time(ticks, model.session.start_monotonic_ns));
+    let last = process.last_word(model.session.start_monotonic_ns);
     let pid = process.info.pid;
     // A later program of the same process id (exec) would be taken for this one.
     let ambiguous = model.processes.iter().filter(|other| other.info.pid == pid).count() > 1;

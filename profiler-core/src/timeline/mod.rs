@@ -12,6 +12,7 @@ mod begins;
 mod clock;
 mod device;
 mod late;
+mod lives;
 mod merge;
 mod passing;
 mod samples;
@@ -93,7 +94,7 @@ pub struct State {
 pub struct StepFigures {
     /// Its number.
     pub number: u64,
-    /// Which time it is that the number comes, from 1: a program may count anew, as each epoch does.
+    /// Which time it is that the number comes, from 1: a program may count anew, as each epoch does, and so does the next program.
     pub turn: u32,
     /// When it first began.
     pub begin: Nanoseconds,
@@ -160,7 +161,7 @@ impl State {
 impl DeviceFigures {
     /// A moment without any memory yet, in the step that runs at this time.
     pub(crate) fn state_at(&self, order: u32, time: Nanoseconds) -> State {
-        let step = self.steps.iter().filter(|step| step.begin <= time).max_by_key(|step| step.begin);
+        let step = self.steps[..self.steps.partition_point(|step| step.begin <= time)].last();
         State { order, time, step: step.map(|step| step.number), ..State::default() }
     }
 
@@ -170,10 +171,10 @@ impl DeviceFigures {
         self.steps[..begun].iter().rposition(|step| step.number == number)
     }
 
-    /// Of all the times that a number came the one in which most was live; of equal ones the first.
+    /// Of all the times that a number came the one in which most was live; of equal ones the first. It looks at all steps: whoever
+    /// asks often asks [`DeviceTrack::step_named`].
     pub(crate) fn step_named(&self, number: u64) -> Option<&StepFigures> {
-        let turns = self.steps.iter().filter(|step| step.number == number);
-        turns.max_by_key(|step| (step.peak.rows.live_bytes(), std::cmp::Reverse(step.begin)))
+        device::largest_step(self.steps.iter().filter(|step| step.number == number))
     }
 
     /// The exact device rows that speak best for this moment: of those that met the same reserved memory, the nearest in time;

@@ -3,6 +3,7 @@
 //! Owns: the one result from which all figures of a report come. Refuses: to keep what can be made from it.
 
 use crate::allocation::Model;
+use crate::profile::Reading;
 
 use super::walk::Walk;
 use super::{DeviceFigures, Settled};
@@ -10,7 +11,12 @@ use super::{DeviceFigures, Settled};
 impl Settled {
     /// Walks a session. The model may still be live: what it does not know yet is not in the figures.
     pub fn of(model: &Model) -> Settled {
-        let (walk, last_time) = Walk::whole(model, false);
+        Settled::of_counted(model, &Reading::default())
+    }
+
+    /// The same; `counted` counts the changes that are walked.
+    pub fn of_counted(model: &Model, counted: &Reading) -> Settled {
+        let (walk, last_time) = Walk::whole(model, false, counted);
         let devices: Vec<DeviceFigures> = walk.devices.into_iter().map(|track| track.figures).collect();
         Settled {
             lifetimes: walk.lifetimes,

@@ -13,14 +13,19 @@ use serde::{Deserialize, Serialize};
 use crate::allocation::{Allocation, Change, MarkerKind, Model, flag};
 use crate::journal::entry::Nanoseconds;
 use crate::keep::KeptSpan;
+use crate::profile::Reading;
 
 use super::begins::StepBegins;
 use super::clock::OrderClock;
 use super::device::DeviceTrack;
+use super::lives::Lives;
 use super::merge::{Merge, Moment, Walked, exit, exits};
 use super::passing::thresholds;
 use super::samples::SampleWalk;
 use super::{ALIVE, LAST, Lifetime, MarkerMoment};
+
+/// Changes that are counted at a time.
+const COUNTED: u32 = 1024;
 
 /// The parts of a session, and how far their changes were walked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -82,7 +87,7 @@ impl Walk {
     }
 
     /// Over all changes of a session of which no more is known, or will come. With its parts, where they are wanted.
-    pub fn whole(model: &Model, parts: bool) -> (Walk, Nanoseconds) {
+    pub fn whole(model: &Model, parts: bool, counted: &Reading) -> (Walk, Nanoseconds) {
         let exits = exits(model);
         let last = exits.iter().flatten().copied().chain([model.last_time()]).max().unwrap_or_default();
         // Of one process on one device, all together and the process are that device.
@@ -92,10 +97,10 @@ impl Walk {
             None if parts && !one => Walk::with_parts(last),
             None => Walk::new(last),
         };
-        walk.ending = ending(model, &exits);
+        walk.ending = ending(&exits);
         walk.exits = exits;
-        walk.advance(model);
-        walk.finish(last);
+        walk.advance_counted(model, counted);
+        walk.finish(model, last);
         if parts && one {
             walk.all = Some(walk.devices[0].without_samples());
             walk.processes = vec![walk.devices[0].without_samples()];
@@ -104,9 +109,10 @@ impl Walk {
     }
 
     /// No more changes come, and this was the last moment.
-    pub fn finish(&mut self, last: Nanoseconds) {
+    pub fn finish(&mut self, model: &Model, last: Nanoseconds) {
         self.end_processes_before(Nanoseconds(u64::MAX));
-        self.tracks().for_each(|track| track.finish(last));
+        let well = ended_well(model);
+        self.tracks().for_each(|track| track.finish(last, well));
     }
 
     /// True when all that it counts is a model's: of one that was read from a file that anyone may have written.
@@ -157,11 +163,17 @@ impl Walk {
 
     /// Walks what is new.
     pub fn advance(&mut self, model: &Model) {
+        self.advance_counted(model, &Reading::default());
+    }
+
+    /// The same; `counted` counts the changes.
+    fn advance_counted(&mut self, model: &Model, counted: &Reading) {
         self.meet(model);
         let mut samples = SampleWalk::new(model, self.samples);
         self.samples = model.telemetry.len();
         let exits = std::mem::take(&mut self.exits);
         let mut merge = Merge::new(model, &exits, &self.walked);
+        let lives = Lives(model);
         for moment in merge.by_ref() {
             samples.advance(moment.time, &mut self.devices);
             self.end_processes_before(moment.time);
@@ -169,7 +181,10 @@ impl Walk {
             if moment.order == LAST {
                 self.stands_since.get_or_insert(moment.time);
             }
-            self.change(model, &moment);
+            self.change(model, &lives, &moment);
+            if moment.order.is_multiple_of(COUNTED) {
+                counted.add(u64::from(COUNTED));
+            }
         }
         self.walked = merge.walked();
         samples.finish(&mut self.devices);
@@ -195,6 +210,7 @@ impl Walk {
         for process in 0..model.processes.len() {
             if self.exits[process].is_none() {
                 self.exits[process] = exit(model, process);
+                self.ending.extend(self.exits[process].map(|exit| (exit, process)));
             }
         }
     }
@@ -213,13 +229,13 @@ impl Walk {
         moved || late.into_iter().any(|(process, _)| marked(process))
     }
 
-    fn change(&mut self, model: &Model, moment: &Moment) {
+    fn change(&mut self, model: &Model, lives: &Lives<'_>, moment: &Moment) {
         let Moment { order, time, .. } = *moment;
         match moment.change {
             Change::Birth(id) => {
                 let allocation = model.allocations[id.0 as usize];
                 self.lifetimes[id.0 as usize].birth = order;
-                self.each_track(&allocation, |track| track.birth(order, time, &allocation));
+                self.each_track(&allocation, |track| track.birth(order, time, &allocation, lives));
             }
             Change::Death(id) => {
                 let allocation = model.allocations[id.0 as usize];
@@ -231,7 +247,7 @@ impl Walk {
                 self.dead += 1;
                 self.each_track(&allocation, |track| track.death(order, time, &allocation));
             }
-            Change::Marker(number) => self.marker(model, moment, number),
+            Change::Marker(number) => self.marker(model, lives, moment, number),
             Change::Void => {}
         }
     }
@@ -283,11 +299,6 @@ impl Walk {
         self.meet(model);
     }
 
-    /// Processes end well in a session that did.
-    pub fn end_well(&mut self, model: &Model) {
-        self.ending = ending(model, &self.exits);
-    }
-
     fn end_processes_before(&mut self, time: Nanoseconds) {
         while let Some((exit, process)) = self.ending.first().copied().filter(|(exit, _)| *exit < time) {
             self.ending.pop_first();
@@ -320,7 +331,7 @@ impl Walk {
         }
     }
 
-    fn marker(&mut self, model: &Model, moment: &Moment, number: u32) {
+    fn marker(&mut self, model: &Model, lives: &Lives<'_>, moment: &Moment, number: u32) {
         let Moment { order, time, process, .. } = *moment;
         let (mut device, mut state) = (None, None);
         let parts = self.all.iter_mut().chain(self.processes.get_mut(process)).chain([&mut self.host]);
@@ -329,15 +340,15 @@ impl Walk {
                 let number = model.steps.value(*step);
                 self.begins.note(process, order, number);
                 for device in &self.process_devices[process] {
-                    self.devices[*device as usize].step(order, time, process, number);
+                    self.devices[*device as usize].step((order, time), process, number, lives);
                 }
-                parts.for_each(|track| track.step(order, time, process, number));
+                parts.for_each(|track| track.step((order, time), process, number, lives));
             }
             MarkerKind::Phase(phase) => {
                 for device in &self.process_devices[process] {
-                    self.devices[*device as usize].phase(order, time, *phase);
+                    self.devices[*device as usize].phase((order, time), process, *phase, lives);
                 }
-                parts.for_each(|track| track.phase(order, time, *phase));
+                parts.for_each(|track| track.phase((order, time), process, *phase, lives));
             }
             MarkerKind::Failure(failure) => {
                 self.refusals.push(time);
@@ -370,9 +381,11 @@ fn is_one_part(model: &Model) -> bool {
     model.devices.len() == 1 && model.processes.len() == 1 && process_devices(model) == [[0]]
 }
 
-/// When processes ended well: all that ended, in a session that did.
-fn ending(model: &Model, exits: &[Option<Nanoseconds>]) -> BTreeSet<(Nanoseconds, usize)> {
-    let well = model.end.as_ref().is_some_and(|end| end.exit_status == Some(0));
-    let ended = exits.iter().enumerate().filter_map(|(process, exit)| Some(((*exit)?, process)));
-    ended.filter(|_| well).collect()
+/// When processes ended.
+fn ending(exits: &[Option<Nanoseconds>]) -> BTreeSet<(Nanoseconds, usize)> {
+    exits.iter().enumerate().filter_map(|(process, exit)| Some(((*exit)?, process))).collect()
+}
+
+fn ended_well(model: &Model) -> bool {
+    model.end.as_ref().is_some_and(|end| end.exit_status == Some(0))
 }

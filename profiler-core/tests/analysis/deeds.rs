@@ -1,4 +1,4 @@
-//! Random sessions: what programs may do, written as a journal.
+//! Random sessions: what programs may do, one after another in up to three places at a time, written as a journal.
 //!
 //! Owns: the deeds, and what is told of them in the order of slots and times. Refuses: to know what becomes of them (`reference`).
 
@@ -28,6 +28,7 @@ pub enum Deed {
     Pop,
     Phase { name: &'static str },
     End,
+    Next,
 }
 
 pub fn deed() -> impl Strategy<Value = Deed> {
@@ -50,6 +51,7 @@ pub fn deed() -> impl Strategy<Value = Deed> {
         1 => Just(Deed::Pop),
         3 => (0..PHASES.len()).prop_map(|name| Deed::Phase { name: PHASES[name] }),
         1 => Just(Deed::End),
+        1 => Just(Deed::Next),
     ]
 }
 
@@ -59,24 +61,39 @@ pub const UUIDS: [[u8; 16]; 2] = [*b"SIMULATED-GPU-00", *b"SIMULATED-GPU-01"];
 pub fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> {
     let mut trace = Trace::new(&["random"], None);
     let mut frees: Vec<Vec<(u64, u64)>> = vec![Vec::new(); 3];
-    let mut ended = [false; 3];
+    let (mut ended, mut programs, mut next) = ([false; 3], [0, 1, 2], 3);
+    let announce = |trace: &mut Trace, process: u32| {
+        for (ordinal, uuid) in (0..).zip(UUIDS).filter(|_| announced) {
+            trace.device(process, ordinal, uuid, 1 << 30);
+        }
+    };
     for process in 0..3 {
         trace.process(process, 100 + process);
-        if announced {
-            for (ordinal, uuid) in UUIDS.into_iter().enumerate() {
-                trace.device(process, ordinal as u32, uuid, 1 << 30);
-            }
-        }
+        announce(&mut trace, process);
     }
-    for (process, passes, late, deed) in deeds.iter().cloned() {
-        if ended[process as usize] {
+    for (place, passes, late, deed) in deeds.iter().cloned() {
+        let place = place as usize;
+        let process = programs[place];
+        if ended[place] && !matches!(deed, Deed::Next) {
             continue;
         }
         trace.now += passes;
         let now = trace.now;
+        if let Deed::Next = deed {
+            if !ended[place] {
+                trace.closed(process);
+            }
+            trace.now += passes;
+            trace.program(next, 100 + next);
+            announce(&mut trace, next);
+            (programs[place], ended[place], next) = (next, false, next + 1);
+            frees[place].clear();
+            continue;
+        }
         // A thread that read the clock before another one, and claimed its slot after it.
         trace.now -= if late { now.min(3) } else { 0 };
         let at = |place: u64, offset: u64| 0x10_000 + place * 1024 + offset;
+        let (mine, over) = (&mut frees[place], &mut ended[place]);
         match deed {
             Deed::Alloc { place, offset, bytes, extra, device, memory } => {
                 let memory = MemoryKind::from_number(memory);
@@ -88,10 +105,9 @@ pub fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> 
             }
             Deed::Free { place, offset } => {
                 let slot = trace.free(process, at(place, offset));
-                frees[process as usize].push((slot, at(place, offset)));
+                mine.push((slot, at(place, offset)));
             }
             Deed::Refuse { which } => {
-                let mine = &mut frees[process as usize];
                 if let Some(position) = mine.len().checked_sub(1 + which) {
                     let (slot, address) = mine.remove(position);
                     trace.event(process, Event::FreeRefused { address, slot, result: 1, row: 4 });
@@ -127,8 +143,9 @@ pub fn session(deeds: &[(u32, u64, bool, Deed)], announced: bool) -> Vec<Entry> 
             }
             Deed::End => {
                 trace.ended(process);
-                ended[process as usize] = true;
+                *over = true;
             }
+            Deed::Next => {}
         }
         trace.now = now;
     }

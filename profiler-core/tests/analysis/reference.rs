@@ -3,7 +3,7 @@
 //! Owns: an independent reading of the contract (design of the ledger, wire and journal entries). Refuses: speed, and any code
 //! of the model under test.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memscope_core::journal::entry::Entry;
 use memscope_wire::{Category, Event, MemoryKind, Origin, TextId};
@@ -117,6 +117,9 @@ pub struct World {
     named_phases: BTreeMap<usize, Vec<&'static str>>,
     /// How many steps of a process have begun.
     begun: BTreeMap<usize, usize>,
+    /// When processes began, where that is told, and when those that have ended were heard of last.
+    began: BTreeMap<usize, u64>,
+    gone: BTreeMap<usize, u64>,
 }
 
 /// Phases that mean something to the inference, and one that does not.
@@ -140,9 +143,16 @@ impl World {
                         }
                     }
                 }
+                Entry::Process(info) => {
+                    // The session began at 1,000.
+                    let began = info.began_ns.map(|began| (info.process.0 as usize, began - 1_000));
+                    world.began.extend(began);
+                }
                 Entry::Counters(process, counters) if counters.ended => {
                     let process = process.0 as usize;
                     let (time, slot) = last.get(&process).copied().unwrap_or_default();
+                    let time = time.max(counters.closed_ns.map_or(0, |closed| closed - 1_000));
+                    world.gone.insert(process, time);
                     for life in world.lives.iter_mut().filter(|life| life.process == process && life.death.is_none()) {
                         life.death = Some((time, process, slot));
                         life.at_exit = true;
@@ -423,25 +433,51 @@ impl World {
             || named.iter().any(|(other, ordinal)| *other == process && Some(&self.device(process, *ordinal)) == name)
     }
 
+    /// True when a process was not there yet when another was heard of for the last time.
+    fn replaces(&self, process: usize, other: usize) -> bool {
+        let lives = self.began.get(&process).zip(self.gone.get(&other));
+        lives.is_some_and(|(began, gone)| gone < began)
+    }
+
     /// In which step a place is from when on. Who says the number of a step joins the latest one of that number, unless it was in a
-    /// later step since that one began: then it is another one.
-    pub fn steps_of(&self, place: &Place) -> Vec<(When, Numbered)> {
-        let mut said: Vec<(When, u64)> =
-            self.steps.iter().copied().filter(|(when, _)| self.concerns(when.1, place)).collect();
-        said.sort();
+    /// later step since that one began, or replaces everyone who has said that one: then it is another one. What is done there by who
+    /// has said none, and replaces everyone who has, is in no step, and so is what follows, until the next is said.
+    pub fn steps_of(&self, place: &Place) -> Vec<(When, Option<Numbered>)> {
+        let concerned = |when: &&When| self.concerns(when.1, place);
+        let mut done: Vec<(When, Option<u64>)> = self
+            .steps
+            .iter()
+            .filter(|(when, _)| concerned(&when))
+            .map(|(when, number)| (*when, Some(*number)))
+            .collect();
+        done.extend(self.phases.iter().filter(concerned).map(|when| (*when, None)));
+        let lives = self.lives.iter().filter(|life| !life.outside && self.matches(life, place));
+        done.extend(lives.map(|life| (life.birth, None)));
+        done.sort();
         let mut numbers: Vec<u64> = Vec::new();
         let mut visits: Vec<(usize, usize)> = Vec::new();
         let mut steps = Vec::new();
-        for (when, number) in said {
+        for (when, number) in done {
+            let me = when.1;
+            let Some(number) = number else {
+                let said: BTreeSet<usize> = visits.iter().map(|(process, _)| *process).collect();
+                if !said.contains(&me) && said.iter().all(|other| self.replaces(me, *other)) {
+                    steps.push((when, None));
+                }
+                continue;
+            };
             let latest = (0..numbers.len()).rev().find(|row| numbers[*row] == number);
-            let was_later = |row: usize| visits.iter().any(|(process, other)| *process == when.1 && *other > row);
-            let row = latest.filter(|row| !was_later(*row)).unwrap_or_else(|| {
+            let was_later = |row: usize| visits.iter().any(|(process, other)| *process == me && *other > row);
+            let is_over = |row: usize| {
+                visits.iter().filter(|(_, other)| *other == row).all(|(process, _)| self.replaces(me, *process))
+            };
+            let row = latest.filter(|row| !was_later(*row) && !is_over(*row)).unwrap_or_else(|| {
                 numbers.push(number);
                 numbers.len() - 1
             });
-            visits.push((when.1, row));
+            visits.push((me, row));
             let turn = numbers[..=row].iter().filter(|other| **other == number).count();
-            steps.push((when, (number, turn as u32)));
+            steps.push((when, Some((number, turn as u32))));
         }
         steps
     }
@@ -462,7 +498,7 @@ impl World {
         let at = |(when, deed): (When, Deed)| {
             let sums = self.sums(place, |life| life.birth <= when && life.death.is_none_or(|death| death > when));
             let begun = steps.iter().rfind(|(step, _)| *step <= when);
-            (when.0, sums, begun.map(|(_, step)| *step), deed)
+            (when.0, sums, begun.and_then(|(_, step)| *step), deed)
         };
         moments.into_iter().map(at).collect()
     }

@@ -40,12 +40,22 @@ impl Trace {
 
     /// A process whose ticks are nanoseconds since the session began.
     pub fn process(&mut self, process: u32, pid: u32) {
+        self.process_of(process, pid, None);
+    }
+
+    /// The same, of a program that begins now.
+    pub fn program(&mut self, process: u32, pid: u32) {
+        self.process_of(process, pid, Some(1_000 + self.now));
+    }
+
+    fn process_of(&mut self, process: u32, pid: u32, began_ns: Option<u64>) {
         self.entries.push(Entry::Process(ProcessInfo {
             process: ProcessIndex(process),
             pid,
             parent_pid: 1,
             start_time: 77,
             exec_count: 0,
+            began_ns,
             rank: None,
             executable: "/usr/bin/train".into(),
             command: vec!["train".into()],
@@ -173,6 +183,12 @@ impl Trace {
 
     pub fn ended(&mut self, process: u32) {
         self.entries.push(Entry::Counters(ProcessIndex(process), Counters { ended: true, ..Counters::default() }));
+    }
+
+    /// It ends in an orderly way.
+    pub fn closed(&mut self, process: u32) {
+        let counters = Counters { ended: true, closed_ns: Some(1_000 + self.now), ..Counters::default() };
+        self.entries.push(Entry::Counters(ProcessIndex(process), counters));
     }
 
     pub fn end(&mut self, exit_status: i32) {

@@ -65,6 +65,7 @@ fn all_kinds() -> Vec<Entry> {
             parent_pid: 8,
             start_time: u64::MAX,
             exec_count: 1,
+            began_ns: Some(5),
             rank: Some(0),
             world_size: Some(2),
             local_rank: Some(0),
@@ -80,7 +81,7 @@ fn all_kinds() -> Vec<Entry> {
         Entry::Telemetry(TelemetrySample { begin: Nanoseconds(4), time: Nanoseconds(5), devices: vec![device] }),
         Entry::Counters(
             ProcessIndex(3),
-            Counters { dropped: 1, unread_ns: Some(4), uncommitted: 2, faults: 3, ended: true },
+            Counters { dropped: 1, unread_ns: Some(4), uncommitted: 2, faults: 3, ended: true, closed_ns: Some(6) },
         ),
         records(6..7),
         Entry::End(SessionEnd {
@@ -96,6 +97,7 @@ fn all_kinds() -> Vec<Entry> {
                 },
                 ..WithoutLogs::default()
             }),
+            outlived: vec![Survivor { pid: 7, name: "sh".into() }],
         }),
     ]
 }
@@ -256,9 +258,10 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             let clock = Calibration { first_ticks: a, first_ns: b, last_ticks: c, last_ns: d };
             Entry::Clock(ProcessIndex(process), clock)
         }),
-        any::<(u32, u64, Option<u64>, u64, u64, bool)>().prop_map(
-            |(process, dropped, unread_ns, uncommitted, faults, ended)| {
-                Entry::Counters(ProcessIndex(process), Counters { dropped, unread_ns, uncommitted, faults, ended })
+        any::<(u32, u64, Option<u64>, u64, u64, bool, Option<u64>)>().prop_map(
+            |(process, dropped, unread_ns, uncommitted, faults, ended, closed_ns)| {
+                let counters = Counters { dropped, unread_ns, uncommitted, faults, ended, closed_ns };
+                Entry::Counters(ProcessIndex(process), counters)
             }
         ),
         telemetry.prop_map(|(begin, time, devices)| {

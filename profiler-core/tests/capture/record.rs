@@ -77,7 +77,7 @@ fn a_process_that_outlives_the_program_is_named_and_what_it_wrote_is_kept() {
     log.claim();
     log.push(&record(1, 2));
     let summary = recorder.finish(Some(0)).unwrap();
-    assert_eq!(summary.outlived, [std::process::id()]);
+    assert_eq!(summary.outlived.iter().map(|survivor| survivor.pid).collect::<Vec<_>>(), [std::process::id()]);
     assert!(summary.notices.is_empty(), "`outlived` says it, and the command line words it: {:?}", summary.notices);
     assert_eq!((summary.progress.records, summary.uncommitted), (3, 1));
     folder.remove().unwrap();

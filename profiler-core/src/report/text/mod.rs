@@ -11,6 +11,7 @@ mod tops;
 pub use findings::circumstances;
 
 use crate::findings::{Detail, Finding};
+use crate::journal::entry::named;
 
 use super::units::{bytes, count, exact, share, time};
 use super::{ByCategory, DeviceReport, Instant, Report, Snapshot, StepReport};
@@ -154,6 +155,11 @@ impl Page {
             count(report.totals.blocks, "block", "blocks"),
             count(report.totals.frees + report.totals.block_frees, "free", "frees"),
         ));
+        if !report.outlived.is_empty() {
+            let processes = count(report.outlived.len() as u64, "process", "processes");
+            let named = named(&report.outlived);
+            self.line(format!("still running when the recording ended, and not recorded since: {processes}, {named}"));
+        }
         for device in &report.devices {
             self.line(device_line(device));
         }

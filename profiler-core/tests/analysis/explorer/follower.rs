@@ -175,10 +175,7 @@ fn a_profile_is_held_and_a_file_that_is_none_is_refused() {
     let (wake, woken) = waker();
     let (open, reading) = (profile::Profile::open(&path).expect("a profile"), profile::Reading::default());
     let follower = Follower::of_profile_counted(&open, &reading, wake).expect("a profile");
-    assert_eq!(
-        (reading.allocations(), open.allocations()),
-        (training().model().allocations().len() as u64, reading.allocations())
-    );
+    assert_eq!((reading.count(), open.allocations()), (training().model().allocations().len() as u64, reading.count()));
     let answer = wait(&follower, &woken, |_| true);
     assert_eq!(answer.session.state, Running::Ended);
     follower.ask(Query { at: At::Peak, ..Query::default() });

@@ -347,8 +347,9 @@ fn compare_past(explorer: &mut Explorer, entries: &[Entry]) -> Result<(), TestCa
             let own = |there: Numbered| there == (step.number, step.turn);
             prop_assert_eq!(Some(step.peak), largest(&own), "step {}", step.name());
             let part = Part::Device(key(uuid));
-            let within =
-                |birth: When| begun.iter().rfind(|(when, _)| *when <= birth).is_some_and(|(_, there)| own(*there));
+            let within = |birth: When| {
+                begun.iter().rfind(|(when, _)| *when <= birth).and_then(|(_, there)| *there).is_some_and(own)
+            };
             let born = world.lives.iter().filter(|life| within(life.birth) && !life.outside && part.has(&world, life));
             prop_assert_eq!(step.allocations, born.count() as u64, "step {}", step.name());
             let then = ask(explorer, target, At::Step(step.number));

@@ -32,6 +32,7 @@ enum Act {
     Phase { name: u8 },
     Scope { name: u8 },
     Sample,
+    Restart,
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -42,6 +43,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0u8..3).prop_map(|name| Act::Phase { name }),
         1 => (0u8..3).prop_map(|name| Act::Scope { name }),
         1 => Just(Act::Sample),
+        1 => Just(Act::Restart),
     ]
 }
 
@@ -85,6 +87,10 @@ impl Sums {
 
     fn free(&mut self, bytes: u64, host: bool) {
         self.freed += 1;
+        self.give_back(bytes, host);
+    }
+
+    fn give_back(&mut self, bytes: u64, host: bool) {
         if host {
             self.host_live -= bytes;
         } else {
@@ -102,9 +108,14 @@ fn perform(acts: &[(u32, u64, Act)]) -> (Trace, Sums) {
     }
     let (mut sums, mut step, mut next) = (Sums::default(), [0u64; 2], 0x10_0000u64);
     let mut live: [Vec<(u64, u64, bool)>; 2] = Default::default();
-    for (process, passes, act) in acts {
+    let (mut programs, mut begun) = ([0, 1], 2);
+    // Of one that is listed the memory counts until NVML lists it no more, a millisecond at least: an age here.
+    let goes_on = !acts.iter().any(|(place, _, act)| *place == 0 && matches!(act, Act::Restart));
+    let listed = if goes_on { 7 } else { 1 };
+    for (place, passes, act) in acts {
         trace.now += passes;
-        let mine = &mut live[*process as usize];
+        let mine = &mut live[*place as usize];
+        let (process, step) = (&mut programs[*place as usize], &mut step[*place as usize]);
         match *act {
             Act::Make { bytes, host } => {
                 let memory = if host { MemoryKind::Host } else { MemoryKind::Device };
@@ -130,8 +141,8 @@ fn perform(acts: &[(u32, u64, Act)]) -> (Trace, Sums) {
                 sums.free(bytes, host);
             }
             Act::Step => {
-                step[*process as usize] += 1;
-                trace.step(*process, step[*process as usize]);
+                *step += 1;
+                trace.step(*process, *step);
             }
             Act::Phase { name } => trace.phase(*process, ["forward", "backward", "optimizer"][name as usize]),
             Act::Scope { name } => {
@@ -141,7 +152,16 @@ fn perform(acts: &[(u32, u64, Act)]) -> (Trace, Sums) {
                     trace.push(*process, ["", "encoder", "decoder"][name as usize]);
                 }
             }
-            Act::Sample => trace.sample(UUID_TEXT, 1 << 40, 1 << 30, 0, &[(7, 1 << 29)]),
+            Act::Sample => trace.sample(UUID_TEXT, 1 << 40, 1 << 30, 0, &[(listed, 1 << 29)]),
+            // The program ends, and another one begins in its place, which counts its steps anew.
+            Act::Restart => {
+                mine.drain(..).for_each(|(_, bytes, host)| sums.give_back(bytes, host));
+                trace.closed(*process);
+                trace.now += 1;
+                (*process, *step, begun) = (begun, 0, begun + 1);
+                trace.program(*process, 7 + *process);
+                trace.device(*process, 0, UUID, 1 << 40);
+            }
         }
     }
     trace.now += 1;

@@ -129,7 +129,10 @@ fn steps_that_were_never_marked_are_said() {
     assert!(
         finding.is_some_and(|finding| finding.severity == Severity::Note && finding.message.ends_with("was short"))
     );
-    assert_eq!(kept.sentence(), "kept: all; the run was too short for steps:500..600 to drop anything");
+    assert_eq!(
+        kept.sentence(),
+        "kept: everything, allocation by allocation: the run ended before there was anything that steps:500..600 drops"
+    );
     for (from, to) in [(Some(100), None), (None, Some(1)), (Some(7), Some(7))] {
         assert!(told(&marked, (from, to), 50).0.is_none());
     }

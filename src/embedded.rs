@@ -1,17 +1,18 @@
 //! The libraries that the binary carries, and the folder to which it writes them; under which names loaders find them: [`preload`].
 //!
-//! Owns: `$XDG_CACHE_HOME/memscope/<hash>/` (else `~/.cache`, else the temporary folder; a path that the
-//! loader's variables cannot carry is passed over). Each file is written under another
-//! name and renamed, so that two memscopes may start at once. Refuses: to load them into this process.
+//! Owns: what lies in `memscope/<hash>/` of the cache folder ([`folder`]: `$XDG_CACHE_HOME`, root's `/var/cache`, `~/.cache`, the
+//! temporary folder). Each file is written under another name and renamed, so that two memscopes may start at once. Refuses: to
+//! load them into this process.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
+pub mod folder;
 pub mod preload;
 
 static INTERPOSER: &[u8] = include_bytes!(env!("MEMSCOPE_EMBED_INTERPOSER"));
@@ -27,9 +28,6 @@ pub struct Libraries {
     /// Folder with the simulated libcuda.so.1, libcuda.so and libnvidia-ml.so.1.
     pub simulator: PathBuf,
 }
-
-/// Characters that a path in LD_PRELOAD or LD_LIBRARY_PATH cannot have: they separate, or begin a name to be expanded.
-const SEPARATORS: &[u8] = b" :;$\t\n";
 
 /// Names under which the simulator is found by programs: cudarc looks for libcuda.so first, runtimes for libcuda.so.1.
 const SIMULATOR_NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"];
@@ -70,16 +68,16 @@ pub const RUNTIME_NAMES: [&str; 24] = [
 
 /// Writes the libraries to the cache folder, unless they are there already.
 pub fn install() -> Result<Libraries> {
-    let folder = cache_folder()?.join(format!("{:016x}", fingerprint()));
-    let simulator = folder.join("simulator");
-    make_folder(&simulator)?;
+    let folder = folder::choose()?.join(format!("{:016x}", fingerprint()));
+    let [simulator, runtime] = ["simulator", "runtime"].map(|name| folder.join(name));
+    for folder in [&folder, &simulator, &runtime] {
+        folder::make(folder)?;
+    }
     let interposer = folder.join(INTERPOSER_FILE);
     install_file(&interposer, INTERPOSER)?;
     for name in SIMULATOR_NAMES {
         install_file(&simulator.join(name), SIMULATOR)?;
     }
-    let runtime = folder.join("runtime");
-    make_folder(&runtime)?;
     install_file(&runtime.join(RUNTIME_FILE), RUNTIME)?;
     let preload = preload::install(&folder)?;
     Ok(Libraries { interposer, preload, simulator })
@@ -105,58 +103,17 @@ fn fingerprint() -> u64 {
     hash
 }
 
-/// The cache folder of memscope, created if need be. A folder that another user owns is refused: what is preloaded must be
-/// ours.
-fn cache_folder() -> Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let mut candidates = Vec::new();
-    candidates.extend(absolute("XDG_CACHE_HOME").map(|base| base.join("memscope")));
-    candidates.extend(absolute("HOME").map(|home| home.join(".cache/memscope")));
-    // SAFETY: getuid has no preconditions.
-    let user = unsafe { libc::getuid() };
-    candidates.push(std::env::temp_dir().join(format!("memscope-cache-{user}")));
-    let mut reasons = Vec::new();
-    for candidate in &candidates {
-        if candidate.as_os_str().as_encoded_bytes().iter().any(|byte| SEPARATORS.contains(byte)) {
-            reasons.push(format!("{} has a character that LD_PRELOAD cannot carry", candidate.display()));
-            continue;
-        }
-        match make_folder(candidate).and_then(|()| check_owner(candidate, user)) {
-            Ok(()) => return Ok(candidate.clone()),
-            Err(error) => reasons.push(format!("{error:#}")),
-        }
-    }
-    bail!("no folder for the embedded libraries; set XDG_CACHE_HOME to a writable folder ({})", reasons.join("; "))
-}
-
-fn make_folder(folder: &Path) -> Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .with_context(|| format!("cannot create the folder {}", folder.display()))
-}
-
-fn check_owner(folder: &Path, user: u32) -> Result<()> {
-    let metadata = fs::metadata(folder).with_context(|| format!("cannot look at {}", folder.display()))?;
-    if metadata.uid() != user {
-        bail!("{} belongs to another user", folder.display());
-    }
-    let probe = folder.join(format!(".probe-{}", std::process::id()));
-    fs::write(&probe, b"").with_context(|| format!("cannot write into {}", folder.display()))?;
-    let _ = fs::remove_file(&probe);
-    Ok(())
-}
-
 fn install_file(path: &Path, content: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|present| present == content) {
-        return Ok(());
+        return folder::share(path);
     }
     let name = path.file_name().unwrap_or(OsStr::new("library")).to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&temporary)?;
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).open(&temporary)?;
         file.write_all(content)?;
+        // Whatever the umask is.
+        file.set_permissions(fs::Permissions::from_mode(folder::SHARED))?;
         fs::rename(&temporary, path)
     };
     write().with_context(|| format!("cannot write {}", path.display()))

@@ -33,7 +33,8 @@
 //! | `confinement.rs` | the exported, naked `prctl`: programs that filter their system calls |
 //! | `beginning.rs` | when the program began |
 //! | `creation.rs` | the file: its name, its mapping, its header |
-//! | `marks.rs` | that the library was loaded, and that one was opened which passes it by: what is left where there is no log |
+//! | `exec.rs` | the exported, naked `execve` and `execv`: programs that are started without this library |
+//! | `marks.rs` | that the library was loaded, and that it is or may be passed by: what is left where there is no log |
 //! | `thread.rs` | the thread's own words: its id, and whether it is inside a hook |
 //! | `clock.rs` | ticks, and their calibration |
 //! | `system.rs` | system calls, made directly |
@@ -63,6 +64,7 @@ mod creation;
 mod dlopen;
 mod dlsym;
 mod driver;
+mod exec;
 mod framework;
 mod hooks;
 mod interpreter;

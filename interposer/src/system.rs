@@ -49,6 +49,21 @@ pub fn prctl(arguments: [usize; 6]) -> Outcome {
     unsafe { make(libc::SYS_prctl, arguments) }
 }
 
+/// The program's own call of execve(2), in its name; returns only if it fails.
+pub fn execute(path: usize, arguments: usize, environment: usize) -> Errno {
+    // SAFETY: the program answers for what it asks.
+    match unsafe { make(libc::SYS_execve, [path, arguments, environment, 0, 0, 0]) } {
+        Ok(_) => Errno(0),
+        Err(error) => error,
+    }
+}
+
+/// Makes a symbolic link at `path` that leads to `target`, which need not be there.
+pub fn link(target: &CStr, path: &CStr) {
+    // SAFETY: both are terminated.
+    let _ = unsafe { call(libc::SYS_symlink, [target.as_ptr() as usize, path.as_ptr() as usize, 0, 0, 0, 0]) };
+}
+
 /// The calling thread's id.
 pub fn thread_id() -> u32 {
     // SAFETY: no arguments, cannot fail.

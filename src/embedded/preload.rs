@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::{INTERPOSER_FILE, RUNTIME_FILE, RUNTIME_NAMES, install_file, install_link, make_folder};
+use super::{INTERPOSER_FILE, RUNTIME_FILE, RUNTIME_NAMES, folder, install_file, install_link};
 
 const FOLDER: &str = "libasan.so";
 
@@ -37,8 +37,8 @@ const OTHERS: [&str; 6] = ["i686", "i586", "i486", "i386", "lib32", "lib/i386-li
 pub fn install(folder: &Path) -> Result<PathBuf> {
     let names = folder.join(FOLDER);
     let [fitting, others] = [FITTING[0], OTHERS[0]].map(|name| names.join(name));
-    for folder in [&fitting, &others, &names.join("lib")] {
-        make_folder(folder)?;
+    for part in [&names, &fitting, &others, &names.join("lib")] {
+        folder::make(part)?;
     }
     install_link(&fitting.join(INTERPOSER_FILE), &format!("../../{INTERPOSER_FILE}"))?;
     install_file(&others.join(INTERPOSER_FILE), &empty_library())?;

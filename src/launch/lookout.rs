@@ -1,9 +1,9 @@
 //! Looks at the program's processes while none of them has a log: which of them memscope's library is not in, and why; and whether
 //! those that have it have loaded the CUDA driver.
 //!
-//! Owns: the looks, ever more rarely (the first a few milliseconds after the start), and the one process that explains most. Refuses:
-//! to look on once there is a log, and to tell of a process whose reason it does not see: a program that has just begun has no
-//! library in it either. What lives between two looks is not seen.
+//! Owns: the looks, ever more rarely (after a hundredth of the time that has passed: each millisecond at first), and the one process
+//! that explains most. Refuses: to look on once there is a log, and to tell of a process whose reason it does not see: a program
+//! that has just begun has no library in it either. What lives between two looks is not seen.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memscope_core::journal::entry::{DriverSeen, PassedOver, Seen};
 use memscope_wire::log::FILE_SUFFIX;
@@ -23,8 +23,10 @@ use crate::embedded::{INTERPOSER_FILE, preload};
 /// The user who reaches every folder.
 const ROOT: u32 = 0;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(4);
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// Of the time that has passed since the start, the part between two looks: what lives longer is seen.
+const PART: u32 = 100;
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Processes of one look; a program that has more is not all seen.
 const MOST_PROCESSES: usize = 1000;
 
@@ -66,8 +68,9 @@ impl Drop for Lookout {
 fn look_on(program: u32, logs: &Path, (over, told): &(Mutex<bool>, Condvar)) -> Seen {
     let mut passed_over = BTreeMap::new();
     let mut driver = DriverSeen::Unknown;
-    let mut pause = FIRST_PAUSE;
+    let start = Instant::now();
     loop {
+        let pause = (start.elapsed() / PART).clamp(FIRST_PAUSE, LONGEST_PAUSE);
         let guard = over.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = told.wait_timeout_while(guard, pause, |over| !*over);
         if *waited.unwrap_or_else(PoisonError::into_inner).0 {
@@ -88,7 +91,6 @@ fn look_on(program: u32, logs: &Path, (over, told): &(Mutex<bool>, Condvar)) -> 
                 Look::Unknown => {}
             }
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
     // The one that uses a driver; else, where no driver was seen at all, what the program itself has become, or the last that it started.
     let explains = |(pid, sight): &(&u32, &Sight)| (sight.uses_driver, **pid == program, **pid);
@@ -185,16 +187,7 @@ impl Sight {
         let (program, logs) = (self.program.display(), logs.display());
         let what = if self.uses_driver { "uses the CUDA driver" } else { "was started" };
         let (reason, advice) = match &self.why {
-            Why::Environment => (
-                format!(
-                    "{program} {what} without memscope's library, because LD_PRELOAD is not in its environment (env -i, sudo and the like \
-                     empty it)"
-                ),
-                format!(
-                    "start memscope behind what empties the environment (`sudo memscope run -- {program}`), or have LD_PRELOAD and \
-                     MEMSCOPE_LOG_DIR let through"
-                ),
-            ),
+            Why::Environment => return PassedOver::by_environment(&[program.to_string()], what),
             Why::Root => (
                 format!(
                     "{program} {what} in another root folder (chroot, a container), from which the folder of the logs, {logs}, cannot be \
@@ -253,8 +246,11 @@ fn why(process: &Path, program: &Path, maps: &str, logs: &Path) -> Option<Why> {
         return Some(Why::Obstacle(obstacle));
     }
     // Arguments and environment come into sight together, and go together. A program that has just begun or ended has neither.
-    let environment = fs::read(process.join("environ")).ok()?;
-    fs::read(process.join("cmdline")).ok().filter(|arguments| !arguments.is_empty())?;
+    let has_arguments = || fs::read(process.join("cmdline")).is_ok_and(|arguments| !arguments.is_empty());
+    let environment = has_arguments().then(|| fs::read(process.join("environ")).ok()).flatten()?;
+    if !has_arguments() {
+        return None;
+    }
     match library_in(&environment) {
         None => Some(Why::Environment),
         Some(library) => {

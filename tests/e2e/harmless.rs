@@ -185,6 +185,30 @@ fn programs_into_which_nothing_can_be_loaded_say_so_and_run() {
     assert!(report["findings"].to_string().contains("set-user-ID"), "{}", report["findings"]);
 }
 
+/// Root's home is root's alone; the loader of a program that becomes another user must find the library all the same, also where
+/// nobody else may read what root makes.
+#[test]
+fn a_program_of_another_user_is_as_ever() {
+    let place = Place::new();
+    fs::create_dir(place.path("home")).unwrap();
+    fs::set_permissions(place.path("home"), fs::Permissions::from_mode(0o700)).unwrap();
+    let program = "setpriv --reuid=65534 --clear-groups sh -c 'cd /; echo out; echo error >&2; exit 3'";
+    let inside = |run: &str| {
+        let script = format!("mount -t tmpfs -o mode=755 none /var/cache || exit 99; umask 077; {run} {program}");
+        let mut command = place.command("unshare");
+        command.args(["--mount", "sh", "-c", &script]).env("RUN", env!("CARGO_BIN_EXE_memscope"));
+        command.env("HOME", place.path("home")).env_remove("XDG_CACHE_HOME").output().unwrap()
+    };
+    let plain = inside("");
+    if plain.status.code() != Some(3) {
+        return skip(&format!("a program of another user: root may not choose one here: {}", stderr(&plain)));
+    }
+    let recorded = inside("\"$RUN\" run -q -f -o x.mscope --");
+    assert_eq!((recorded.status.code(), &recorded.stdout), (Some(3), &plain.stdout));
+    let own = stderr(&recorded).lines().filter(|line| !line.starts_with("memscope:")).collect::<Vec<_>>().join("\n");
+    assert_eq!(own + "\n", stderr(&plain));
+}
+
 #[test]
 fn a_library_bound_deeply_is_the_reason_why_nothing_was_captured() {
     let place = Place::new();

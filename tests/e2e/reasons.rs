@@ -128,6 +128,24 @@ fn a_place_in_which_the_library_is_not() {
     expect(&place, &["unshare", "-m", "sh", "-c", &line], &parts);
 }
 
+/// Programs that live a few milliseconds, which no look may meet. Each is tried often: none may be missed.
+#[test]
+fn what_lives_only_milliseconds() {
+    const TIMES: usize = 20;
+    let place = Place::new();
+    compiled(&place, "#include <unistd.h>\nint main(void) { return usleep(3000); }\n", &[], "short");
+    let short = "/short was started without memscope's library, because LD_PRELOAD is not in its environment";
+    // Python looks for the second one in all folders of PATH.
+    let python = |arguments: &str| format!("import subprocess; subprocess.run({arguments}, check=True)");
+    for _ in 0..TIMES {
+        expect(&place, &["sh", "-c", "LD_PRELOAD= ./short; true"], &[short]);
+        expect(&place, &["sh", "-c", "unset LD_PRELOAD; ./short; true"], &[short]);
+        expect(&place, &["python3", "-c", &python("['./short'], env={}")], &[short]);
+        let words = python("['true'], env={'PATH': '/nowhere:/bin'}");
+        expect(&place, &["python3", "-c", &words], &["/true was started without memscope's library"]);
+    }
+}
+
 #[test]
 fn a_program_that_was_killed() {
     let place = Place::new();

@@ -101,6 +101,17 @@ impl Mark {
             Mark::BoundDeeply => "bound.deeply",
         }
     }
+
+    /// Names of the links that lead to programs which such a process has started without the library. Each program has its place
+    /// among them by its name, as it was called; so there are few, however many programs there are.
+    pub const STARTED_WITHOUT: [&str; 8] =
+        ["started.0", "started.1", "started.2", "started.3", "started.4", "started.5", "started.6", "started.7"];
+
+    /// The link for a program of this name.
+    pub fn started_without(name: &[u8]) -> &'static str {
+        let sum = name.iter().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
+        Mark::STARTED_WITHOUT.get(sum % Mark::STARTED_WITHOUT.len()).copied().unwrap_or(Mark::STARTED_WITHOUT[0])
+    }
 }
 
 /// [`LogHeader::clock`]: ticks are nanoseconds of CLOCK_MONOTONIC.

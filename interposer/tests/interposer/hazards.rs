@@ -159,6 +159,30 @@ fn a_library_bound_deeply_goes_past_the_preload_and_leaves_a_mark() {
     assert_eq!(marks(&logs_of_run), ["bound.deeply", "library.loaded"]);
 }
 
+/// What the mark of a program that was started without the library leads to, after starts.c started `/bin/true` in this way.
+fn started(way: &str) -> Option<String> {
+    let logs_of_run = run_both(&program("starts", &[]), &driver(""), &[way]);
+    let entries = std::fs::read_dir(logs_of_run).unwrap().map(|entry| entry.unwrap().path());
+    let mut links = entries.filter_map(|entry| std::fs::read_link(entry).ok());
+    let name = links.next().map(|name| name.to_str().unwrap().to_owned());
+    assert_eq!(links.next(), None, "{way}: more than one");
+    name
+}
+
+#[test]
+fn a_program_that_is_started_without_the_library_leaves_its_name() {
+    for way in ["emptied", "null", "own", "after a vfork", "in a handler on little stack", "among folders"] {
+        assert_eq!(started(way).as_deref(), Some("/bin/true"), "{way}");
+    }
+}
+
+#[test]
+fn a_program_that_is_started_with_the_library_or_not_at_all_leaves_nothing() {
+    for way in ["kept", "nowhere", "without a path"] {
+        assert_eq!(started(way), None, "{way}");
+    }
+}
+
 #[test]
 fn a_library_bound_deeply_is_recorded_where_the_user_forbids_it() {
     let folder = driver("");

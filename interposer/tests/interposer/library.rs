@@ -56,6 +56,8 @@ fn what_calls_from_the_callers_place_can_be_unwound_through() {
     // What lies between the caller's frame and the stack pointer in the call: the return address and what is pushed.
     for (name, bytes) in [
         ("prctl", 48),
+        ("execve", 48),
+        ("execv", 48),
         ("dlopen", 16),
         ("dlsym", 32),
         ("_ZN3c109alloc_cpuEm", 16),

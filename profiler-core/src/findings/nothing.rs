@@ -5,7 +5,7 @@
 //! Refuses: to guess. Where the facts leave it open, the sentence says what is known, and the advice names the command that finds out.
 
 use crate::allocation::Model;
-use crate::journal::entry::{DriverSeen, WithoutLogs};
+use crate::journal::entry::{DriverSeen, PassedOver, WithoutLogs};
 use crate::report::units::shell_word;
 use crate::source;
 
@@ -55,7 +55,11 @@ fn of_no_log(model: &Model) -> (String, String) {
         let reason = "no process of the program was recorded, and the session does not tell why";
         return (reason.to_owned(), format!("run {}", doctor(model)));
     };
-    if let Some(passed_over) = known.seen.passed_over {
+    // What a process with the library says of another one, which nobody has looked at.
+    let uses_driver = matches!(known.seen.driver, DriverSeen::In(_));
+    let is_told = !uses_driver && !known.started_without.is_empty();
+    let started = is_told.then(|| PassedOver::by_environment(&known.started_without, "was started"));
+    if let Some(passed_over) = known.seen.passed_over.clone().or(started) {
         return (passed_over.reason, passed_over.advice);
     }
     let (reason, advice) = of_marks(&known, model.end.as_ref().and_then(|end| end.exit_status));
@@ -161,7 +165,7 @@ mod tests {
     fn each_state_of_the_marks_has_words_of_its_own() {
         let known = |loaded, signal, driver| {
             let seen = Seen { driver, passed_over: None };
-            WithoutLogs { loaded, signal, seen, deeply: false }
+            WithoutLogs { loaded, signal, seen, ..WithoutLogs::default() }
         };
         let uses = || DriverSeen::In("./train".to_owned());
         let deeply = |known: WithoutLogs| WithoutLogs { deeply: true, ..known };

@@ -319,6 +319,9 @@ pub struct WithoutLogs {
     /// Such a process opened a library by RTLD_DEEPBIND, which finds the driver past every preload.
     #[serde(default)]
     pub deeply: bool,
+    /// Programs that such processes started without the library in their environment; a few of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub started_without: Vec<String>,
     /// The signal that ended the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
@@ -357,4 +360,21 @@ pub struct PassedOver {
     pub reason: String,
     /// What to do about it.
     pub advice: String,
+}
+
+impl PassedOver {
+    /// Programs that do something (`what`) without LD_PRELOAD in their environment.
+    pub fn by_environment(programs: &[String], what: &str) -> PassedOver {
+        let (first, names) = (programs.first().map_or("PROGRAM", String::as_str), programs.join(", "));
+        PassedOver {
+            reason: format!(
+                "{names} {what} without memscope's library, because LD_PRELOAD is not in its environment (env -i, sudo and the like empty \
+                 it); no process that has the library called a CUDA function that memscope records"
+            ),
+            advice: format!(
+                "if {first} uses a device: start memscope behind what empties the environment (`sudo memscope run -- {first}`), or have \
+                 LD_PRELOAD and MEMSCOPE_LOG_DIR let through"
+            ),
+        }
+    }
 }

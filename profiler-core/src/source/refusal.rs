@@ -23,7 +23,13 @@ pub(super) fn in_folder(folder: &Path) -> Vec<(Refusal, u32)> {
 /// What a folder without logs tells.
 pub(super) fn marks_in(folder: &Path) -> WithoutLogs {
     let is_left = |mark: Mark| folder.join(mark.file()).exists();
-    WithoutLogs { loaded: is_left(Mark::Loaded), deeply: is_left(Mark::BoundDeeply), ..WithoutLogs::default() }
+    let links = Mark::STARTED_WITHOUT.iter().filter_map(|link| std::fs::read_link(folder.join(link)).ok());
+    WithoutLogs {
+        loaded: is_left(Mark::Loaded),
+        deeply: is_left(Mark::BoundDeeply),
+        started_without: links.map(|program| program.display().to_string()).collect(),
+        ..WithoutLogs::default()
+    }
 }
 
 /// The refusal that explains most among these names.

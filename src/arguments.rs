@@ -593,7 +593,7 @@ pub struct SessionsArguments {
 )]
 pub struct DoctorArguments {
     /// Also check whether this program can be followed, and what it only executes (env, nice, sh -c and the like); nothing is
-    /// started. Its arguments may stand behind it.
+    /// started, and what was not looked at is said. Its arguments may stand behind it.
     #[arg(last = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

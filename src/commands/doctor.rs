@@ -1,17 +1,19 @@
 //! `memscope doctor`: what this machine has, what is missing, and what to do about it.
 
-use std::ffi::{CString, OsStr, OsString};
+mod followed;
+
+use std::ffi::CString;
 use std::fs;
 use std::mem::MaybeUninit;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use memscope_core::session::orphaned_logs;
+use memscope_core::report::units;
+use memscope_core::session::{allocated_bytes, orphaned_logs};
 use memscope_core::telemetry::Poller;
 
 use crate::arguments::DoctorArguments;
-use crate::launch::{glibc, launchers, preflight};
+use crate::launch::{glibc, program};
 use crate::output::print;
 use crate::{driver, embedded};
 
@@ -31,14 +33,16 @@ struct Check {
     subject: &'static str,
     health: Health,
     finding: String,
-    advice: Option<&'static str>,
+    advice: Option<String>,
 }
 
 /// Prints one line a check, with what to do below it. Status 1 when recording cannot work.
 pub fn doctor(arguments: DoctorArguments) -> Result<i32> {
     let mut checks =
         vec![driver_check(), nvml_check(), permissions(), shared_memory(), cache(), c_library(), discovery()];
-    checks.extend((!arguments.command.is_empty()).then(|| program(&arguments.command)));
+    if !arguments.command.is_empty() {
+        checks.extend(followed::checks(&arguments.command));
+    }
     let mut text = String::new();
     for check in &checks {
         let mark = match check.health {
@@ -47,7 +51,7 @@ pub fn doctor(arguments: DoctorArguments) -> Result<i32> {
             Health::Bad => "problem",
         };
         text += &format!("{mark}  {:<14} {}\n", check.subject, check.finding);
-        if let Some(advice) = check.advice {
+        if let Some(advice) = &check.advice {
             text += &format!("{:24} → {advice}\n", "");
         }
     }
@@ -74,7 +78,9 @@ fn driver_check() -> Check {
             subject,
             health: Health::Limited,
             finding: reason,
-            advice: Some("install NVIDIA's driver, or use a simulated device: memscope run --device h100-80gb -- CMD"),
+            advice: Some(
+                "install NVIDIA's driver, or use a simulated device: memscope run --device h100-80gb -- CMD".into(),
+            ),
         },
     }
 }
@@ -94,7 +100,8 @@ fn nvml_check() -> Check {
             finding: reason,
             advice: Some(
                 "comes with NVIDIA's driver (libnvidia-ml.so.1); without it the report has no device use and no \
-                 other processes",
+                 other processes"
+                    .into(),
             ),
         },
     }
@@ -111,7 +118,7 @@ fn permissions() -> Check {
             health: Health::Limited,
             finding: "no NVIDIA device files (/dev/nvidia*)".to_string(),
             advice: Some(
-                "on a GPU machine: load the kernel module (nvidia-smi does), or pass the GPU into the container",
+                "on a GPU machine: load the kernel module (nvidia-smi does), or pass the GPU into the container".into(),
             ),
         };
     }
@@ -127,39 +134,35 @@ fn permissions() -> Check {
         subject,
         health: Health::Limited,
         finding: format!("you may not use {}", closed.join(", ")),
-        advice: Some("add your user to the group that owns the device files (often `video`), then log in again"),
+        advice: Some("add your user to the group that owns the device files (often `video`), then log in again".into()),
     }
 }
 
 fn shared_memory() -> Check {
     let subject = "shared memory";
     let folder = Path::new("/dev/shm");
-    let advice = Some("logs go to the session folder instead, which is slower; in a container use --shm-size=1g");
+    let check = |health, finding, advice| Check { subject, health, finding, advice };
     if !may_use(folder) {
-        return Check { subject, health: Health::Limited, finding: "/dev/shm is not writable".into(), advice };
+        let advice = "logs go to the session folder instead, which is slower; in a container use --shm-size=1g";
+        return check(Health::Limited, "/dev/shm is not writable".into(), Some(advice.into()));
     }
-    let orphans: Vec<_> = orphaned_logs().iter().map(|path| path.display().to_string()).collect();
-    match free_bytes(folder) {
-        Some(free) if free >= SHARED_MEMORY_WANTED && !orphans.is_empty() => Check {
-            subject,
-            health: Health::Limited,
-            finding: format!("logs of sessions that are gone: {}", orphans.join(" ")),
-            advice: Some("remove these folders, unless their programs still run"),
-        },
-        Some(free) if free >= SHARED_MEMORY_WANTED => Check {
-            subject,
-            health: Health::Good,
-            finding: format!("/dev/shm has {} MiB free", free >> 20),
-            advice: None,
-        },
-        free => Check {
-            subject,
-            health: Health::Limited,
-            finding: format!("/dev/shm has {} MiB free", free.unwrap_or(0) >> 20),
-            advice: Some(
-                "events may be dropped (every report would say so); make room, or use --shm-size=1g in a container",
-            ),
-        },
+    let free = free_bytes(folder).unwrap_or(0);
+    let mut finding = format!("/dev/shm has {} MiB free", free >> 20);
+    let mut advice = Vec::new();
+    let left = orphaned_logs();
+    if !left.is_empty() {
+        let count = units::count(left.len() as u64, "folder of logs", "folders of logs");
+        let bytes = units::bytes(left.iter().map(|path| allocated_bytes(path)).sum());
+        finding += &format!("; {count} of sessions that are gone, {bytes}");
+        advice.push("`memscope sessions` lists them; `memscope sessions --clean` removes those that nobody uses");
+    }
+    if free < SHARED_MEMORY_WANTED {
+        advice
+            .push("events may be dropped (every report would say so); make room, or use --shm-size=1g in a container");
+    }
+    match advice.is_empty() {
+        true => check(Health::Good, finding, None),
+        false => check(Health::Limited, finding, Some(advice.join("; "))),
     }
 }
 
@@ -173,7 +176,7 @@ fn cache() -> Check {
             subject,
             health: Health::Bad,
             finding: format!("{error:#}"),
-            advice: Some("memscope writes its interposer there; set XDG_CACHE_HOME to a folder of yours"),
+            advice: Some("memscope writes its interposer there; set XDG_CACHE_HOME to a folder of yours".into()),
         },
     }
 }
@@ -191,7 +194,7 @@ fn c_library() -> Check {
         subject,
         health: Health::Bad,
         finding,
-        advice: Some("build memscope on this system: cargo install --path ."),
+        advice: Some("build memscope on this system: cargo install --path .".into()),
     }
 }
 
@@ -208,58 +211,14 @@ fn discovery() -> Check {
             subject,
             health: Health::Limited,
             finding: "XDG_RUNTIME_DIR is not set to a writable folder".to_string(),
-            advice: Some("nothing is lost: sessions are named by their folders, FILE.session"),
+            advice: Some("nothing is lost: sessions are named by their folders, FILE.session".into()),
         },
     }
 }
 
-/// The program of a command, and those that it only executes.
-fn program(command: &[OsString]) -> Check {
-    let subject = "program";
-    let bad = |(finding, advice)| Check { subject, health: Health::Bad, finding, advice: Some(advice) };
-    let chain = launchers::chain(command);
-    let mut shown = Vec::new();
-    for command in &chain {
-        match startable(&command[0]) {
-            Ok(path) => shown.push(path.display().to_string()),
-            Err(trouble) => return bad(trouble),
-        }
-    }
-    if let Some(obstacle) = preflight::obstacle(command) {
-        return bad((obstacle, "what it starts may still be followed: `memscope run` records every process"));
-    }
-    let finding = match shown.split_last() {
-        Some((last, launchers)) if !launchers.is_empty() => {
-            format!("{last}, which {} executes, can be followed", launchers.join(", "))
-        }
-        _ => format!("{} can be followed", shown.concat()),
-    };
-    Check { subject, health: Health::Good, finding, advice: None }
-}
-
-/// Where a program is; what is wrong with it and what to do, if it cannot be started.
-fn startable(program: &OsStr) -> Result<PathBuf, (String, &'static str)> {
-    let Some(path) = preflight::find(program) else {
-        if Path::new(program).exists() {
-            return Err((format!("{} is not a program file", program.display()), "name the file that you would start"));
-        }
-        return Err((
-            format!("{} was not found", program.display()),
-            "name it by its path, or put its folder into PATH",
-        ));
-    };
-    if fs::metadata(&path).is_ok_and(|data| data.permissions().mode() & 0o111 == 0) {
-        return Err((format!("{} is not executable", path.display()), "set its permission: chmod +x"));
-    }
-    Ok(path)
-}
-
 /// True when this user may read and write `path`.
 fn may_use(path: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a terminated path.
-    unsafe { libc::access(path.as_ptr(), libc::R_OK | libc::W_OK) == 0 }
+    program::may(path, libc::R_OK | libc::W_OK)
 }
 
 /// Free bytes of the file system that holds `folder`, for an ordinary user.

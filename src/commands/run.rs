@@ -132,7 +132,7 @@ pub(super) fn describe(arguments: &RecordArguments, command: &[OsString]) -> Ses
         node: job::node(),
         alerts: arguments.alert.clone().unwrap_or_default().0,
         keep: arguments.keep.unwrap_or_default().0,
-        obstacle: preflight::obstacle(command),
+        obstacle: preflight::obstacle(command).map(|obstacle| obstacle.to_string()),
         ..SessionInfo::begin(words)
     }
 }

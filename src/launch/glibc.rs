@@ -11,21 +11,25 @@ use object::elf::FileHeader64;
 use object::read::elf::FileHeader;
 use object::{Endianness, LittleEndian};
 
+use super::preflight::Obstacle;
+
 /// A version as glibc numbers them.
 pub type Version = (u32, u32);
 
-/// A sentence that says that the glibc of `loader` is too old for the interposer, if it is.
-pub fn obstacle(loader: &Path) -> Option<String> {
+/// That the glibc of `loader` is too old for the interposer, if it is.
+pub fn obstacle(loader: &Path) -> Option<Obstacle> {
     let floor = floor()?;
     let (present, whose) = match beside(loader) {
         Some(version) => (version, format!("the program's loader is {}, whose glibc is", loader.display())),
         None => (present()?, "this system has glibc".to_string()),
     };
     (present < floor).then(|| {
-        format!(
-            "{whose} {}.{}, and the interposer of this build needs {}.{}; run the program with a newer glibc, or build memscope where \
-             this one is",
-            present.0, present.1, floor.0, floor.1
+        Obstacle::new(
+            format!(
+                "{whose} {}.{}, and the interposer of this build needs {}.{}",
+                present.0, present.1, floor.0, floor.1
+            ),
+            "run the program with a newer glibc, or build memscope where this one is",
         )
     })
 }

@@ -1,6 +1,6 @@
 //! Starts the program, passes signals on, waits for it.
 //!
-//! Owns: everything between memscope and the program's process: the check before the start ([`preflight`], [`glibc`],
+//! Owns: everything between memscope and the program's process: the check before the start ([`preflight`], [`program`], [`glibc`],
 //! [`launchers`]), the look at what runs ([`lookout`]), the environment
 //! ([`environment`]), what is put back for the program ([`inherited`]), the job whose part it is ([`job`]), the signals ([`signals`]), the wait; and, under `--tui`,
 //! the program's terminal ([`terminal`]). Refuses: to touch the program's terminal and descriptors otherwise: it inherits them as
@@ -13,6 +13,7 @@ pub mod job;
 pub mod launchers;
 pub mod lookout;
 pub mod preflight;
+pub mod program;
 pub mod signals;
 pub mod terminal;
 
@@ -54,13 +55,17 @@ pub fn start(
     };
     child.spawn().map_err(|error| {
         let shown = program.to_string_lossy();
-        match error.kind() {
-            ErrorKind::NotFound if preflight::find(program).is_some() => Failure::new(
-                NOT_FOUND,
+        let status = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { CANNOT_START };
+        // What the files tell counts where it is the same that the kernel said.
+        match program::trouble(program).filter(|trouble| trouble.status == status) {
+            Some(trouble) => {
+                Failure::new(status, format!("cannot start {shown}: {}; {}", trouble.reason, trouble.advice))
+            }
+            None if status == NOT_FOUND => Failure::new(
+                status,
                 format!("cannot start {shown}: it is there, and the interpreter or loader that it names is not"),
             ),
-            ErrorKind::NotFound => Failure::new(NOT_FOUND, format!("cannot start {shown}: no such program")),
-            _ => Failure::new(CANNOT_START, format!("cannot start {shown}: {error}")),
+            None => Failure::new(status, format!("cannot start {shown}: {error}")),
         }
     })
 }

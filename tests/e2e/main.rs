@@ -32,7 +32,8 @@
 //! | `tui_program.rs` | the program's terminal under `run --tui`, and its transcript |
 //! | `tui_keys.rs` | every key of the dashboard's table does what the help says |
 //! | `tui_leaving.rs` | ways out of the dashboard: status, signals, the terminal as it was |
-//! | `reports.rs` | `report`, `export`, `devices`, `doctor`, pages; broken profiles |
+//! | `reports.rs` | `report`, `export`, `devices`, pages; broken profiles |
+//! | `doctor.rs` | `doctor`: what is said of the machine and of a command; why a program cannot be started |
 //! | `diff.rs` | `memscope diff`: figures of the reports, sums, the schema, refusals |
 //! | `gui.rs` | `memscope gui`: where the window's program is looked for, and what is said without it |
 //! | `sessions.rs` | `memscope sessions`: listed, cleaned, asked before |
@@ -50,6 +51,7 @@ mod caching;
 mod claims;
 mod config;
 mod diff;
+mod doctor;
 mod elsewhere;
 mod gui;
 mod harmless;

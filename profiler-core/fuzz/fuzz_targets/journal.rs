@@ -73,6 +73,7 @@ fn written(path: &Path, bytes: &[u8]) {
                 pid,
                 parent_pid: 1,
                 start_time: 7,
+                began_ns: Some(1 + u64::from(index)),
                 exec_count: 0,
                 rank: Some(index),
                 local_rank: None,

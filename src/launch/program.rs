@@ -103,6 +103,9 @@ fn trouble_within(program: &OsStr, interpreters: usize) -> Option<Trouble> {
 /// Nothing that could be started was found.
 fn of_missing(program: &OsStr) -> Trouble {
     let given = Path::new(program);
+    if program.is_empty() {
+        return Trouble::missing("its name is empty", "name the program that you would start");
+    }
     if !has_slash(program) {
         if let Some(denied) = in_path(program).filter(|candidate| candidate.exists()).find_map(|path| of_file(&path)) {
             return denied;
@@ -237,6 +240,11 @@ mod tests {
         ] {
             assert_eq!(interpreter(line), interpreter_name.map(OsString::from), "{line:?}");
         }
+    }
+
+    #[test]
+    fn an_empty_name_is_no_folder() {
+        assert_eq!(trouble(OsStr::new("")).map(|trouble| trouble.status), Some(NOT_FOUND));
     }
 
     #[test]

@@ -39,10 +39,14 @@ told_before! {
 }
 
 /// Finds the real functions, before anybody may need them where nothing may be looked up.
-pub fn get_ready() {
+extern "C" fn get_ready() {
     EXECVE.find();
     EXECV.find();
 }
+
+#[used]
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
+static GET_READY: extern "C" fn() = get_ready;
 
 extern "C" fn of_execve(
     path: *const c_char,

@@ -13,7 +13,7 @@ use core::ffi::CStr;
 use memscope_wire::log::Mark;
 
 use crate::creation::{self, Path};
-use crate::{confinement, exec, system};
+use crate::{confinement, system};
 
 /// Leaves the mark, if a log was asked for and nobody has left it yet.
 #[cold]
@@ -53,7 +53,6 @@ pub fn leave_name(program: &CStr) {
 
 extern "C" fn arrive() {
     leave(Mark::Loaded);
-    exec::get_ready();
 }
 
 #[used]

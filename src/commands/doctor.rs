@@ -2,9 +2,6 @@
 
 mod followed;
 
-use std::ffi::CString;
-use std::fs;
-use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -223,16 +220,6 @@ fn may_use(path: &Path) -> bool {
 
 /// Free bytes of the file system that holds `folder`, for an ordinary user.
 fn free_bytes(folder: &Path) -> Option<u64> {
-    use std::os::unix::ffi::OsStrExt;
-    fs::metadata(folder).ok()?;
-    let path = CString::new(folder.as_os_str().as_bytes()).ok()?;
-    let mut answer = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: a terminated path and room for the answer, which is filled when the call returns 0.
-    let answer = unsafe {
-        if libc::statvfs(path.as_ptr(), answer.as_mut_ptr()) != 0 {
-            return None;
-        }
-        answer.assume_init()
-    };
-    Some(answer.f_bavail * answer.f_frsize)
+    let system = rustix::fs::statvfs(folder).ok()?;
+    Some(system.f_bavail.saturating_mul(system.f_frsize))
 }

@@ -14,7 +14,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rustix::fs::StatVfsMountFlags;
+
+use crate::launch::program;
 
 /// Characters that a path in LD_PRELOAD or LD_LIBRARY_PATH cannot have: they separate, or begin a name to be expanded.
 const SEPARATORS: &[u8] = b" :;$\t\n";
@@ -62,8 +63,7 @@ fn take(folder: &Path, user: u32) -> Result<()> {
             bail!("{} belongs to another user", folder.display());
         }
     }
-    let system = rustix::fs::statvfs(folder).with_context(|| format!("cannot look at {}", folder.display()))?;
-    if system.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+    if program::is_noexec(folder) {
         bail!("{} is mounted so that no code may be loaded from it (noexec)", folder.display());
     }
     let probe = folder.join(format!(".probe-{}", std::process::id()));

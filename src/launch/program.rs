@@ -6,7 +6,6 @@
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io::{ErrorKind, Read};
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use memscope_core::report::units::shell_word;
 use object::Endianness;
 use object::elf::{FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
+use rustix::fs::StatVfsMountFlags;
 
 use crate::output::{CANNOT_START, NOT_FOUND};
 
@@ -174,13 +174,9 @@ pub fn may(path: &Path, what: libc::c_int) -> bool {
     unsafe { libc::access(path.as_ptr(), what) == 0 }
 }
 
-fn is_noexec(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    let mut answer = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: a terminated path and room for the answer, which is filled when the call returns 0.
-    unsafe {
-        libc::statvfs(path.as_ptr(), answer.as_mut_ptr()) == 0 && answer.assume_init().f_flag & libc::ST_NOEXEC != 0
-    }
+/// True where no code may be loaded from the file system that holds `path`.
+pub fn is_noexec(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }
 
 fn has_slash(program: &OsStr) -> bool {
